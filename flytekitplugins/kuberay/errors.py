@@ -1,0 +1,62 @@
+"""Every exception of this package, and the problem they are made of.
+
+    KubeRayError                    base of all; its text is made for the person who reads it
+    └── ProblemsError               holds the problems found, all at once
+        ├── ConfigError             in what the user wrote: RayJobConfig and its parts (a ValueError too)
+        ├── SettingsError           in the platform's YAML
+        └── TaskError               in a task that therefore can't become a RayJob; trying again does not help
+
+A problem names its place in the reader's terms: `RayJobConfig.worker_node_config[1].replicas` for who writes the
+task, `custom.rayCluster.workerGroupSpec[1].replicas` for what came over the wire, `FILE: plugins.k8s.default-cpus`
+for the platform's settings. The errors of the Kubernetes API stand in `kube`, which knows nothing of Flyte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: where, what, and what to do about it."""
+
+    path: str
+    what: str  # with the value, where showing it helps and it is no secret
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+class KubeRayError(Exception):
+    """Base of this package's exceptions."""
+
+
+class ProblemsError(KubeRayError):
+    """One or more problems, each with its place and remedy.
+
+    Args:
+        problems: At least one, in the order in which a reader meets their places.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.__str__())
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return str(self.problems[0])
+        return "\n".join([f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)])
+
+
+class ConfigError(ProblemsError, ValueError):
+    """What the user wrote can't be run: `RayJobConfig` or a part of it."""
+
+
+class SettingsError(ProblemsError):
+    """The platform's settings can't be used."""
+
+
+class TaskError(ProblemsError):
+    """The task can't become a RayJob, and will not by trying again."""
