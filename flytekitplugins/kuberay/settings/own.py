@@ -1,0 +1,95 @@
+"""This package's own settings: `plugins.kuberay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from flytekitplugins.kuberay.settings.kinds import (
+    DATA,
+    DURATION,
+    INTEGER,
+    LABEL_KEY,
+    TEXT,
+    TEXTS,
+    choice,
+    optional,
+    setting,
+)
+from flytekitplugins.kuberay.settings.objects import RESOURCES
+
+_SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+"""Source: KubeRay v1.6.2, ray-operator/controllers/ray/common/job.go, GetDefaultSubmitterContainer."""
+
+
+@dataclass(frozen=True)
+class KuberaySettings:
+    """`plugins.kuberay`. A duration that is None is unset: nothing ends by it."""
+
+    submission_mode: str = setting(
+        "submission-mode",
+        choice("K8sJobMode", "HTTPMode", "SidecarMode"),
+        "K8sJobMode",
+        "How KubeRay hands the job to the cluster, where the task does not say.",
+    )
+    platform_resources: Mapping[str, Any] = setting(
+        "platform-resources",
+        RESOURCES,
+        {},
+        "Flyteadmin's task resources, which reach no connector: `requests` where a task says none, `limits` as caps.",
+    )
+    platform_namespace: str = setting(
+        "platform-namespace",
+        TEXT,
+        "flyte",
+        "Where PodTemplates are looked up after the task's namespace; if unset, the environment's `POD_NAMESPACE`.",
+    )
+    max_keep_seconds: int | None = setting(
+        "max-keep-seconds",
+        optional(INTEGER, "kept for ever"),
+        86400,
+        "Seconds for which a cluster stands after a job that says shutdown_after_job_finishes=False.",
+    )
+    start_deadline: timedelta | None = setting(
+        "start-deadline",
+        DURATION,
+        None,
+        "Time from the create until the job runs, less suspension; past it the task fails and may be tried again.",
+    )
+    run_deadline: timedelta | None = setting(
+        "run-deadline", DURATION, None, "Time for which the job may run; past it the task fails."
+    )
+    deadline_margin: timedelta = setting(
+        "deadline-margin",
+        DURATION,
+        timedelta(minutes=10),
+        "What KubeRay's own deadline adds to both, which acts where the connector does not.",
+    )
+    log_tail_lines: int = setting("log-tail-lines", INTEGER, 200, "Lines of a log's end that are read for a diagnosis.")
+    log_tail_bytes: int = setting("log-tail-bytes", INTEGER, 65536, "Bytes of a log's end that are read at most.")
+    queue_label: str = setting("queue-label", LABEL_KEY, "kueue.x-k8s.io/queue-name", "Label for a task's queue.")
+    priority_label: str = setting(
+        "priority-label", LABEL_KEY, "kueue.x-k8s.io/priority-class", "Label for a task's priority."
+    )
+    queue: str | None = setting("queue", TEXT, None, "Queue of a task that names none.")
+    submitter_resources: Mapping[str, Any] = setting(
+        "submitter-resources", RESOURCES, _SUBMITTER, "Resources of the submitter, where the task does not say."
+    )
+    ray_job_patch: Mapping[str, Any] = setting(
+        "ray-job-patch", DATA, {}, "Part of a RayJob that is merged over each one, under the task's own patch."
+    )
+    kubeconfig: str | None = setting(
+        "kubeconfig", TEXT, None, "Path of a kubeconfig; unset, the pod's service account, else the usual kubeconfig."
+    )
+    context: str | None = setting("context", TEXT, None, "Context of the kubeconfig; unset, its current one.")
+    namespaces: tuple[str, ...] = setting(
+        "namespaces", TEXTS, (), "Namespaces that are watched; empty, the whole cluster."
+    )
+    keep_finished: timedelta | None = setting(
+        "keep-finished", DURATION, None, "Time for which a finished RayJob is kept to be looked at."
+    )
+    api_timeout: timedelta = setting(
+        "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
+    )
