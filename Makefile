@@ -1,0 +1,60 @@
+# Task runner: `make help` lists the targets. PYTHON=/path/to/python3.12 picks the Python of .venv.
+BIN := .venv/bin
+EXAMPLE := examples/squares.py
+
+# Ray outside pods: no usage reports, no token between its processes.
+export RAY_USAGE_STATS_ENABLED := 0
+export RAY_AUTH_MODE := disabled
+export PYTHON MAKECMDGOALS
+
+.DEFAULT_GOAL := help
+.PHONY: help set-up demo test test-packaging test-lowest coverage lint types contracts format golden bench lock clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
+
+set-up: ## Make .venv, or bring it up to date
+	@tools/set-up
+
+demo: set-up ## Run the example on Ray in process, then print the RayJob that its task becomes
+	@tools/demo $(EXAMPLE)
+
+test: set-up ## Run the tests
+	$(BIN)/pytest $(ARGS)
+
+test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)
+	$(BIN)/pytest -m packaging tests/test_packaging.py
+
+test-lowest: set-up ## Run the user side's tests with the lowest versions that setup.py allows
+	@tools/test-lowest
+
+coverage: set-up ## Run the tests and list the lines and branches they miss
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+lint: set-up ## Check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: set-up ## Check the types
+	$(BIN)/mypy
+
+contracts: set-up ## Check that imports point one way
+	$(BIN)/lint-imports
+
+format: set-up ## Format the code, and fix what ruff can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+golden: set-up ## Write the YAML beside each example anew
+	$(BIN)/pytest -q tests/test_examples.py --golden
+
+bench: set-up ## Print what this package costs, as ratios measured in one run
+	$(BIN)/python bench/run.py
+
+lock: set-up ## Write requirements.lock anew: the newest versions that setup.py and dev-requirements.txt allow
+	tools/uv pip compile --quiet --universal --python-version 3.10 --upgrade --extra connector --extra ray \
+		--custom-compile-command "make lock" setup.py dev-requirements.txt --output-file requirements.lock
+
+clean: ## Remove .venv and what the tools left
+	rm -rf .venv .venv-lowest build dist .coverage *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
