@@ -111,7 +111,7 @@ class K8sSettings:
         {},
         "Tolerations of pods that ask for the resource named by the key.",
     )
-    co_pilot: CoPilotSettings = section("co-pilot", CoPilotSettings, "Flyte's co-pilot containers.")
+    co_pilot: CoPilotSettings = section("co-pilot", CoPilotSettings)
     delete_resource_on_finalize: bool = setting("delete-resource-on-finalize", BOOL, False, _UNUSED)
     create_container_error_grace_period: timedelta = setting(
         "create-container-error-grace-period",
@@ -245,7 +245,7 @@ class RemoteCluster:
 
     name: str = setting("name", TEXT, "", _UNUSED)
     endpoint: str = setting("endpoint", TEXT, "", _UNUSED)
-    auth: ClusterAuth = section("auth", ClusterAuth, "")
+    auth: ClusterAuth = section("auth", ClusterAuth)
     enabled: bool = setting("enabled", BOOL, False, _UNUSED)
 
 
@@ -266,8 +266,8 @@ class NodeSettings:
 class RayDefaults:
     """`plugins.ray.defaults`."""
 
-    head_node: NodeSettings = section("headNode", NodeSettings, "The head group.")
-    worker_node: NodeSettings = section("workerNode", NodeSettings, "The worker groups.")
+    head_node: NodeSettings = section("headNode", NodeSettings)
+    worker_node: NodeSettings = section("workerNode", NodeSettings)
 
 
 @dataclass(frozen=True)
@@ -292,12 +292,12 @@ class RaySettings:
     node_ip_address: str = setting(
         "nodeIPAddress", TEXT, "", "Deprecated by Flyte: stands for an `ipAddress` of `defaults` that is empty text."
     )
-    remote_cluster_config: RemoteCluster = section("remoteClusterConfig", RemoteCluster, _UNUSED)
-    logs: LogSettings = section("logs", LogSettings, "Log links.")
+    remote_cluster_config: RemoteCluster = section("remoteClusterConfig", RemoteCluster)
+    logs: LogSettings = section("logs", LogSettings)
     logs_sidecar: Object | None = setting("logsSidecar", objects.CONTAINER, None, "Sidecar of the head for its logs.")
     dashboard_url_template: TemplateLogPlugin | None = setting(
         "dashboardURLTemplate", _TEMPLATE, None, "Link to Ray's dashboard, as a map with the keys of a log link."
     )
-    defaults: RayDefaults = section("defaults", RayDefaults, "Defaults of the groups.")
+    defaults: RayDefaults = section("defaults", RayDefaults)
     enable_usage_stats: bool = setting("enableUsageStats", BOOL, False, "Whether Ray sends usage statistics.")
     service_account: str = setting("serviceAccount", TEXT, "", "Service account of the pods, over the execution's.")

@@ -56,7 +56,7 @@ class Place:
 
     def problem(self, what: str, remedy: str = "") -> Problem:
         """A problem of this place."""
-        return Problem(": ".join(filter(None, (self.file, self.path))), what, remedy)
+        return Problem(": ".join(filter(None, (self.file, self.path))) or "settings", what, remedy)
 
     def refuse(self, wanted: str, value: object, remedy: str = "") -> None:
         """Adds the problem that the value is not what is wanted."""
@@ -87,9 +87,9 @@ def setting(key: str, kind: Kind, default: Any, doc: str) -> Any:
     return field(default=default, metadata=metadata)
 
 
-def section(key: str, cls: type[Any], doc: str) -> Any:
+def section(key: str, cls: type[Any]) -> Any:
     """A section of settings within a section."""
-    return field(default_factory=cls, metadata={"key": key, "kind": section_kind(cls), "doc": doc})
+    return field(default_factory=cls, metadata={"key": key, "kind": section_kind(cls), "section": cls})
 
 
 def read_section(cls: type[Section], value: Any, place: Place) -> Section:
@@ -98,7 +98,8 @@ def read_section(cls: type[Section], value: Any, place: Place) -> Section:
     Keys count in any letter case, as for Flyte. Null and an empty map say nothing.
     """
     if not isinstance(value, Mapping):
-        place.refuse("a map of settings", value)
+        if value is not None:
+            place.refuse("a map of settings", value)
         return cls()
     known = {f.metadata["key"].lower(): f for f in fields(cls)}  # type: ignore[arg-type]  # Section is a dataclass
     values = {}
@@ -192,13 +193,11 @@ def _read_text(value: Any, place: Place) -> Any:
 
 
 def _read_value(value: Any, place: Place) -> Any:
-    if isinstance(value, (Mapping, list, tuple)):
-        place.refuse("a text, a number or true or false", value)
     return "" if value is None else _read_text(value, place)
 
 
 def _read_texts(value: Any, place: Place) -> tuple[Any, ...]:
-    items = value.split(",") if isinstance(value, str) and value else value or ()
+    items = list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
     if not isinstance(items, (list, tuple)):
         place.refuse("a list of texts", value)
         return ()
@@ -220,14 +219,15 @@ def _read_label_key(value: Any, place: Place) -> Any:
 def _read_flyte_duration(value: Any, place: Place) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = f"{value}ns"
-    return _read_go_duration(value or "0", place, "a duration", signed=True)
+    return _read_go_duration("0" if value == "" else value, place, signed=True)
 
 
 def _read_duration(value: Any, place: Place) -> Any:
-    return _read_go_duration("0" if value == 0 else value, place, "a duration", signed=False)
+    bare_zero = value == 0 and not isinstance(value, bool)
+    return _read_go_duration("0" if bare_zero else value, place, signed=False)
 
 
-def _read_go_duration(value: Any, place: Place, wanted: str, signed: bool) -> timedelta:
+def _read_go_duration(value: Any, place: Place, signed: bool) -> timedelta:
     """Source: Go, time.ParseDuration; a bare number counts nanoseconds in Flyte (flytestdlib config.Duration)."""
     text = value if isinstance(value, str) else ""
     sign, number = (-1, text[1:]) if signed and text.startswith("-") else (1, text.removeprefix("+"))
@@ -235,7 +235,7 @@ def _read_go_duration(value: Any, place: Place, wanted: str, signed: bool) -> ti
     nanoseconds = sum(int(Decimal(amount) * _GO_UNITS[unit]) for amount, unit in parts)
     complete = number == "0" or (parts and "".join(amount + unit for amount, unit in parts) == number)
     if not complete or nanoseconds > _GO_DURATION_MAX:
-        place.refuse(wanted, value, "write it with units, as 90s, 3m or 1h30m")
+        place.refuse("a duration", value, "write it with units, as 90s, 3m or 1h30m")
         return timedelta()
     return sign * timedelta(microseconds=nanoseconds // 1000)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import yaml
@@ -84,24 +85,21 @@ def _parsed(documents: Sequence[Document], environ: Mapping[str, str], problems:
 
 def _read(document: Any, place: Place) -> Settings:
     """The settings of one document, its other sections left alone: they are Flyte's."""
-    plugins = _child(document, "plugins", place)
-    place = place.at("plugins")
+    plugins = place.at("plugins")
+    sections = _lowered(_lowered(document, place).get("plugins"), plugins)
     return Settings(
-        k8s=read_section(K8sSettings, _child(plugins, "k8s", place), place.at("k8s")),
-        ray=read_section(RaySettings, _child(plugins, "ray", place), place.at("ray")),
-        kuberay=read_section(
-            KuberaySettings, _child(plugins, "kuberay", place), replace(place.at("kuberay"), strict=True)
-        ),
+        k8s=read_section(K8sSettings, sections.get("k8s"), plugins.at("k8s")),
+        ray=read_section(RaySettings, sections.get("ray"), plugins.at("ray")),
+        kuberay=read_section(KuberaySettings, sections.get("kuberay"), replace(plugins.at("kuberay"), strict=True)),
     )
 
 
-def _child(value: Any, key: str, place: Place) -> Any:
-    """The value of a key in a map; {} where it says nothing."""
-    if not isinstance(value, Mapping):
+def _lowered(value: Any, place: Place) -> dict[str, Any]:
+    """A map with its keys in lower case, as Flyte's count in any; {} for null and, with a problem, what is no map."""
+    if not isinstance(value, (Mapping, NoneType)):
         place.refuse("a map", value)
         return {}
-    found = next((item for name, item in value.items() if str(name).lower() == key), None)
-    return {} if found is None else found
+    return {str(key).lower(): item for key, item in (value or {}).items()}
 
 
 def _merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +143,7 @@ def _expanded(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     for path in paths:
         found = [Path(name) for name in sorted(glob.glob(str(path)))] if glob.has_magic(str(path)) else [path]
         if not found:
-            problems.append(Problem(str(path), "matches no file", f"correct {FILES_VARIABLE} or add the file"))
+            problems.append(Problem(str(path), "matches no file", "correct the pattern or add a file"))
         files += found
     return files
 
@@ -155,7 +153,7 @@ def _read_yaml(path: Path, problems: list[Problem]) -> Any:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506  # a SafeLoader
     except OSError as error:
-        problems.append(Problem(str(path), f"can't be read: {error.strerror}", f"correct {FILES_VARIABLE} or the file"))
+        problems.append(Problem(str(path), f"can't be read: {error.strerror}", "name a file that can be"))
     except UnicodeDecodeError as error:
         problems.append(Problem(str(path), f"is not UTF-8 at byte {error.start}", "save it as UTF-8"))
     except yaml.MarkedYAMLError as error:
@@ -163,7 +161,7 @@ def _read_yaml(path: Path, problems: list[Problem]) -> Any:
         place = f"{path}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
         problems.append(Problem(place, f"is not YAML: {error.problem}"))
     except yaml.YAMLError as error:
-        problems.append(Problem(str(path), f"is not YAML: {error}"))
+        problems.append(Problem(str(path), f"is not YAML: {' '.join(str(error).split())}"))
     else:
         return {} if content is None else content
     return {}
@@ -174,21 +172,23 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The map that comes next, each of its keys once."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if key.value in lines and key.tag != "tag:yaml.org,2002:merge":
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in lines:
                 text = f"the key {key.value} stands in line {lines[key.value]} already"
-                raise yaml.constructor.ConstructorError(problem=text, problem_mark=key.start_mark)
+                raise yaml.composer.ComposerError(problem=text, problem_mark=key.start_mark)
             lines[key.value] = key.start_mark.line + 1
-        return super().construct_mapping(node, deep)
+        return node
 
 
-for _tag, _pattern, _first in (
-    ("null", r"~|null|Null|NULL|", "~nN\0"),
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ("merge", r"<<", "<"),
+for _tag, _pattern in (
+    ("null", r"~|null|Null|NULL|"),
+    ("bool", r"true|True|TRUE|false|False|FALSE"),
+    ("int", r"[-+]?(0|[1-9][0-9]*)"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?"),
+    ("merge", r"<<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), None)
