@@ -273,7 +273,7 @@ def test_what_says_nothing_leaves_the_defaults(nothing: Any) -> None:
         pytest.param(
             k8s(non_interruptible_node_selector_requirement={"key": "k", "operator": "In", "values": [1]}),
             "k8s.non_interruptible_node_selector_requirement",
-            {"key": "k", "operator": "In", "values": ("1",)},
+            {"key": "k", "operator": "In", "values": ["1"]},
             id="a number as a requirement's value",
         ),
         pytest.param(
@@ -281,6 +281,12 @@ def test_what_says_nothing_leaves_the_defaults(nothing: Any) -> None:
             "k8s.default_security_context",
             {"runAsUser": 1, "privileged": False, "capabilities": {"drop": ["A"]}},
             id="a security context",
+        ),
+        pytest.param(
+            k8s(default_pod_dns_config={"nameservers": "10.0.0.53", "options": [{"name": "ndots", "value": "1"}]}),
+            "k8s.default_pod_dns_config",
+            {"nameservers": ["10.0.0.53"], "options": [{"name": "ndots", "value": "1"}]},
+            id="a DNS config",
         ),
         pytest.param(
             {"plugins": {"k8s": {"co-pilot": {"timeout": "90m"}}}},
@@ -327,7 +333,7 @@ def test_what_says_nothing_leaves_the_defaults(nothing: Any) -> None:
         pytest.param(
             ray(logsSidecar={"name": "fluent", "args": ["-c", 1]}),
             "ray.logs_sidecar",
-            {"name": "fluent", "args": ("-c", "1")},
+            {"name": "fluent", "args": ["-c", "1"]},
             id="the sidecar for logs",
         ),
         pytest.param(

@@ -250,7 +250,8 @@ def _read_data(value: Any, place: Place) -> Any:
 def _read_list(value: Any, place: Place) -> Any:
     if not isinstance(value, (list, tuple)):
         place.refuse("a list", value)
-    return value
+        return []
+    return list(value)
 
 
 def _folded(value: Any) -> Mapping[Any, Any] | None:

@@ -39,10 +39,12 @@ def kubernetes(name: str, /, **known: Kind) -> Kind:
     return Kind(name, read)
 
 
+_STRINGS = Kind(TEXTS.name, lambda value, place: list(TEXTS.read(value, place)))  # plain data, unlike a setting
+
 TOLERATION = kubernetes("a toleration", key=TEXT, operator=TEXT, value=TEXT, effect=TEXT, tolerationSeconds=INTEGER)
 TOLERATIONS = list_of(TOLERATION, "a list of tolerations")
 AFFINITY = kubernetes("an affinity", nodeAffinity=DATA, podAffinity=DATA, podAntiAffinity=DATA)
-NODE_SELECTOR_REQUIREMENT = kubernetes("a node selector requirement", key=TEXT, operator=TEXT, values=TEXTS)
+NODE_SELECTOR_REQUIREMENT = kubernetes("a node selector requirement", key=TEXT, operator=TEXT, values=_STRINGS)
 POD_SECURITY_CONTEXT = kubernetes(
     "a pod security context",
     **dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), INTEGER),
@@ -58,12 +60,12 @@ SECURITY_CONTEXT = kubernetes(
     **dict.fromkeys(("capabilities", "seLinuxOptions", "windowsOptions", "seccompProfile", "appArmorProfile"), DATA),
     procMount=TEXT,
 )
-POD_DNS_CONFIG = kubernetes("a pod DNS config", nameservers=TEXTS, searches=TEXTS, options=LIST)
+POD_DNS_CONFIG = kubernetes("a pod DNS config", nameservers=_STRINGS, searches=_STRINGS, options=LIST)
 CONTAINER = kubernetes(
     "a container",
     **dict.fromkeys(("name", "image", "workingDir", "imagePullPolicy", "restartPolicy"), TEXT),
     **dict.fromkeys(("terminationMessagePath", "terminationMessagePolicy"), TEXT),
-    **dict.fromkeys(("command", "args"), TEXTS),
+    **dict.fromkeys(("command", "args"), _STRINGS),
     **dict.fromkeys(("ports", "env", "envFrom", "volumeMounts", "volumeDevices", "resizePolicy"), LIST),
     **dict.fromkeys(("resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"), DATA),
     **dict.fromkeys(("stdin", "stdinOnce", "tty"), BOOL),
