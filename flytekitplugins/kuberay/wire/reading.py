@@ -1,145 +1,24 @@
-"""What a Ray task looks like on the wire: `RayJobConfig` <-> flyteidl.plugins.RayJob <-> the template's `custom`.
-
-The middle form is `RayTask`: frozen, plain values, nothing of flyteidl. `from_config` makes it of what the user
-wrote, `to_custom` and `to_config_entry` write it into a task template, `from_template` reads it back from tasks of
-this package and of flytekitplugins-ray 1.13 to 1.16. What flyteidl has no field for travels as `Extras` in the
-template's `config["kuberay"]`.
-"""
+"""From a task template to the Ray settings in it, of this package or of flytekitplugins-ray 1.13 to 1.16."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-from flyteidl.admin.agent_pb2 import TaskExecutionMetadata
-from flyteidl.core.literals_pb2 import LiteralMap
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
+from flytekitplugins.kuberay.config import SUBMISSION_MODES
+from flytekitplugins.kuberay.config.checks import GROUP_NAME, GROUP_NAME_RULE
 from flytekitplugins.kuberay.errors import Problem, TaskError
-from flytekitplugins.kuberay.protojson import boolean, count, list_of, mapping, message, one_of, plain_struct
-from flytekitplugins.kuberay.protojson import text, texts, whole
-
-CONFIG_KEY = "kuberay"
-"""The key of our extras in `TaskTemplate.config`."""
-
-EXTRAS_VERSION = 1
-SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "SidecarMode")
-
-GROUP_NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label, of the lower-cased name
-GROUP_NAME_RULE = "use letters, digits and '-', begin and end with a letter or digit, at most 63"
+from flytekitplugins.kuberay.wire.protojson import boolean, count, has_field, list_of, mapping, message, one_of
+from flytekitplugins.kuberay.wire.protojson import plain_struct, text, texts
+from flytekitplugins.kuberay.wire.raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
+from flytekitplugins.kuberay.wire.raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
+from flytekitplugins.kuberay.wire.runtime_env import read_runtime_env
 
 _log = logging.getLogger(__name__)
-
-Manifest = dict[str, Any]
-"""A Kubernetes object, or a part of one, as plain camelCase data."""
-
-
-@dataclass(frozen=True)
-class K8sPod:
-    """flyteidl.core.K8sPod: a pod spec with labels, annotations and the name of its primary container ("": none)."""
-
-    pod_spec: Manifest
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    primary_container_name: str = ""
-
-
-@dataclass(frozen=True)
-class HeadGroup:
-    """The head group; None means that the task says nothing, which is not the same as an empty map."""
-
-    ray_start_params: Mapping[str, str] | None = None
-    k8s_pod: K8sPod | None = None
-
-
-@dataclass(frozen=True)
-class WorkerGroup:
-    """One worker group, with the replica bounds as they came."""
-
-    group_name: str
-    replicas: int
-    min_replicas: int
-    max_replicas: int
-    ray_start_params: Mapping[str, str] | None = None
-    k8s_pod: K8sPod | None = None
-
-
-@dataclass(frozen=True)
-class AutoscalerOptions:
-    """Options of Ray's autoscaler; None, "" and {} mean unset."""
-
-    upscaling_mode: str | None = None  # KubeRay's word: Default, Conservative, Aggressive
-    idle_timeout_seconds: int | None = None
-    image: str = ""
-    env: tuple[tuple[str, str], ...] = ()
-    requests: Mapping[str, str] = field(default_factory=dict)  # Kubernetes resource name -> quantity
-    limits: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Extras:
-    """`config["kuberay"]`, version 1: what flyteidl has no field for. None means unset."""
-
-    shutdown: bool | None = None
-    ttl: int | None = None  # seconds
-    submission_mode: str | None = None  # K8sJobMode, HTTPMode, SidecarMode
-    submitter_resources: Manifest | None = None  # {"requests": {...}, "limits": {...}}
-    submitter_template: K8sPod | None = None
-    start_deadline: int | None = None  # seconds
-    run_deadline: int | None = None  # seconds
-    queue: str | None = None
-    priority: str | None = None
-    backoff_limit: int | None = None
-    ray_job_patch: Manifest | None = None
-    address: str | None = None  # of a cluster that is not ours: only local runs can use it
-
-
-@dataclass(frozen=True)
-class RayTask:
-    """A Ray task's settings, whatever release of whichever plugin registered it."""
-
-    workers: tuple[WorkerGroup, ...] = ()
-    head: HeadGroup | None = None
-    enable_autoscaling: bool = False
-    autoscaler_options: AutoscalerOptions | None = None
-    runtime_env_yaml: str = ""  # of the old base64 form, where only that is there, its YAML
-    runtime_env_base64: str = ""  # the old form as it came, for Go plugins before runtime_env_yaml
-    shutdown: bool | None = None  # extras before custom; a False in custom can't be told from unset, so it is None
-    ttl: int | None = None  # seconds; custom's counts only with its shutdown
-    extras: Extras = Extras()
-
-
-@dataclass(frozen=True)
-class FlyteTask:
-    """All that a connector is given to create a task: flyteidl.admin.CreateTaskRequest."""
-
-    template: TaskTemplate
-    execution: TaskExecutionMetadata
-    output_prefix: str
-    inputs: LiteralMap | None = None
-
-
-_UPSCALING_MODES = {
-    "UPSCALING_MODE_UNSPECIFIED": None,
-    "UPSCALING_MODE_DEFAULT": "Default",
-    "UPSCALING_MODE_AGGRESSIVE": "Aggressive",
-    "UPSCALING_MODE_CONSERVATIVE": "Conservative",
-}
-_RESOURCE_NAMES = {
-    "UNKNOWN": None,
-    "CPU": "cpu",
-    "GPU": "nvidia.com/gpu",  # as flytek8s' ToK8sResourceList, the one use being the autoscaler's container
-    "MEMORY": "memory",
-    "STORAGE": None,
-    "EPHEMERAL_STORAGE": "ephemeral-storage",
-}
 
 
 def _enum(names: Mapping[str, Any]) -> Any:
@@ -147,7 +26,7 @@ def _enum(names: Mapping[str, Any]) -> Any:
 
 
 _K8S_POD = message(metadata=message(labels=texts, annotations=texts), podSpec=mapping, primaryContainerName=text)
-_RESOURCE_ENTRIES = list_of(message(name=_enum(_RESOURCE_NAMES), value=text))
+_RESOURCE_ENTRIES = list_of(message(name=_enum(RESOURCE_NAMES), value=text))
 _RAY_JOB = message(
     rayCluster=message(
         headGroupSpec=message(rayStartParams=texts, k8sPod=_K8S_POD),
@@ -163,7 +42,7 @@ _RAY_JOB = message(
         ),
         enableAutoscaling=boolean,
         autoscalerOptions=message(
-            upscalingMode=_enum(_UPSCALING_MODES),
+            upscalingMode=_enum(UPSCALING_MODES),
             idleTimeoutSeconds=count,
             env=list_of(message(key=text, value=text)),
             image=text,
@@ -211,7 +90,7 @@ def from_template(template: TaskTemplate) -> RayTask:
     cluster = job.get("rayCluster", {})
     groups = cluster.get("workerGroupSpec", [])
     _check_group_names(groups, problems)
-    runtime_env_yaml = _runtime_env_yaml(job, problems)
+    runtime_env_yaml = read_runtime_env(job, problems)
     if problems:
         raise TaskError(problems)
     # False can't be told from unset: releases before ours never sent it
@@ -232,7 +111,7 @@ def from_template(template: TaskTemplate) -> RayTask:
 
 def _read_custom(template: TaskTemplate, problems: list[Problem]) -> dict[str, Any]:
     remedy = "register the task anew, with a RayJobConfig"
-    if not template.HasField("custom"):
+    if not has_field(template, "custom"):
         problems.append(Problem("custom", "is missing", remedy))
         return {}
     found = len(problems)
@@ -299,42 +178,6 @@ def _check_group_names(groups: Sequence[Mapping[str, Any]], problems: list[Probl
             problems.append(Problem(f"{path}.groupName", what, "give each group a name of its own, case aside"))
 
 
-def _runtime_env_yaml(job: Mapping[str, Any], problems: list[Problem]) -> str:
-    """The runtime environment as YAML; the old base64 form counts only where there is no YAML, as in Go.
-
-    Source: ray.go convertBase64RuntimeEnvToYaml.
-    """
-    if job.get("runtimeEnvYaml"):
-        return _checked_yaml(job["runtimeEnvYaml"], problems)
-    if not job.get("runtimeEnv"):
-        return ""
-    path, remedy = "custom.runtimeEnv", "register the task anew, with a mapping as runtime_env"
-    try:
-        value = json.loads(
-            base64.b64decode(job["runtimeEnv"], validate=True), parse_float=lambda digits: whole(float(digits))
-        )
-    except (binascii.Error, ValueError):  # no text of theirs: it may hold a secret of the environment
-        problems.append(Problem(path, "is not base64 of JSON", remedy))
-        return ""
-    if not isinstance(value, dict):
-        problems.append(Problem(path, f"is a {type(value).__name__}, not a mapping", remedy))
-        return ""
-    return format_runtime_env(value)
-
-
-def _checked_yaml(document: str, problems: list[Problem]) -> str:
-    path, remedy = "custom.runtimeEnvYaml", "register the task anew, with a mapping as runtime_env"
-    try:
-        root = yaml.compose(document, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        problems.append(Problem(path, f"is no YAML (line {line})", remedy))
-        return ""
-    if root is not None and not isinstance(root, yaml.MappingNode):
-        problems.append(Problem(path, "is not a mapping", remedy))
-    return document if root is not None else ""
-
-
 def _head_group(found: Mapping[str, Any] | None) -> HeadGroup | None:
     return None if found is None else HeadGroup(found.get("rayStartParams"), _k8s_pod(found.get("k8sPod")))
 
@@ -378,25 +221,3 @@ def _autoscaler_options(found: Mapping[str, Any] | None) -> AutoscalerOptions | 
 
 def _quantities(entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {entry["name"]: entry.get("value", "") for entry in entries if entry.get("name")}
-
-
-# Text that PyYAML leaves plain, but that another reader takes for a number or a truth value: Go's yaml.v2 reads `1e-5`
-# and `08` as numbers and `y` as true, YAML 1.2 reads `0o17` as one.
-_AMBIGUOUS = re.compile(r"[-+]?\.?\d[\d_,.:]*([eE][-+]?\d*)?|0[oOxXbB][\da-fA-F_]*|[yYnN]")
-
-
-class _RuntimeEnvDumper(yaml.SafeDumper):
-    """Writes text so that every YAML reader, 1.1 or 1.2, reads text."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "'" if _AMBIGUOUS.fullmatch(value) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_RuntimeEnvDumper.add_representer(str, _represent_text)
-
-
-def format_runtime_env(runtime_env: Mapping[str, Any]) -> str:
-    """The runtime environment as YAML with sorted keys, which every YAML reader understands alike."""
-    return yaml.dump(runtime_env, Dumper=_RuntimeEnvDumper)

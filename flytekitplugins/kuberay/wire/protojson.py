@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from google.protobuf.struct_pb2 import Struct, Value
-
 from flytekitplugins.kuberay.errors import Problem
 
 Reader = Callable[[Any, str, list[Problem]], Any]
@@ -18,12 +16,17 @@ INT32_MAX = 2**31 - 1
 T = TypeVar("T")
 
 
-def plain_struct(struct: Struct) -> dict[str, Any]:
-    """The struct as plain data: nulls kept, whole numbers as int (a Struct knows only doubles)."""
+def has_field(message: Any, name: str) -> bool:
+    """Whether a protobuf message holds the field (mypy sees no types of protobuf's own, hence Any)."""
+    return bool(message.HasField(name))
+
+
+def plain_struct(struct: Any) -> dict[str, Any]:
+    """A google.protobuf.Struct as plain data: nulls kept, whole numbers as int (it knows only doubles)."""
     return {key: _plain_value(value) for key, value in struct.fields.items()}
 
 
-def _plain_value(value: Value) -> Any:
+def _plain_value(value: Any) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return plain_struct(value.struct_value)

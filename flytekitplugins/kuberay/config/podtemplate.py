@@ -1,0 +1,179 @@
+"""A pod template that a user wrote for a Ray group or the submitter: as plain data, and what is wrong with it.
+
+The template is flytekit's PodTemplate, with a V1PodSpec or a dict of Kubernetes' camelCase names in it, or such a dict
+alone. Nothing here loads `kubernetes`: its models tell their field names themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME, PodTemplate
+from flytekit.core.resources import Resources
+
+from flytekitplugins.kuberay.config import checks
+from flytekitplugins.kuberay.errors import Problem
+
+PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
+"""flytekit's PodTemplate, or a pod spec as a dict of camelCase names."""
+
+
+def pod_spec_of(template: PodTemplateLike) -> dict[str, Any]:
+    """The template's pod spec as plain data of its own: models by their camelCase names, less what is None in them."""
+    spec = _plain(template.pod_spec if isinstance(template, PodTemplate) else template)
+    return spec if isinstance(spec, dict) else {}
+
+
+def primary_of(template: PodTemplateLike) -> str:
+    """The name of the template's primary container, "" for none."""
+    return template.primary_container_name if isinstance(template, PodTemplate) else ""
+
+
+def _plain(value: Any) -> Any:
+    """The value without models. Source: kubernetes' ApiClient.sanitize_for_serialization."""
+    names = getattr(value, "attribute_map", None)
+    if names is not None:
+        found = {name: getattr(value, attribute) for attribute, name in names.items()}
+        return {name: _plain(item) for name, item in found.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def ray_container_of(pod_spec: Mapping[str, Any], primary: str, ray_name: str, task_primary: str = "") -> int | None:
+    """The place of the Ray container among the containers, None where all of them are sidecars (D2 of the design).
+
+    Args:
+        pod_spec: Of a group's template.
+        primary: The template's primary container name, "" for none.
+        ray_name: ray-head or ray-worker.
+        task_primary: The name of the task's own primary container, "" where it is not known.
+    """
+    containers = pod_spec.get("containers") or []
+    names = [container.get("name") for container in containers]
+    for name in (primary, ray_name, task_primary):
+        if name and name in names:
+            return names.index(name)
+    return 0 if len(containers) == 1 and not containers[0].get("image") else None
+
+
+def with_resources(
+    pod_spec: Mapping[str, Any], index: int | None, ray_name: str, requests: Resources | None, limits: Resources | None
+) -> dict[str, Any]:
+    """The pod spec with the resources in its Ray container; where they name a key they win, all else stays (D17).
+
+    Args:
+        pod_spec: Of a group's template.
+        index: Of the Ray container, None for one to be added.
+        ray_name: The name of a container to be added.
+        requests: One side alone stands for both, as in flytekit's `pod_spec_from_resources`.
+        limits: The other side.
+    """
+    containers = list(pod_spec.get("containers") or [])
+    if index is None:
+        index = len(containers)
+        containers.append({"name": ray_name})
+    resources = _merged_resources(containers[index].get("resources") or {}, requests, limits)
+    containers[index] = {**containers[index], "resources": resources}
+    return {**pod_spec, "containers": containers}
+
+
+def _merged_resources(base: Mapping[str, Any], requests: Resources | None, limits: Resources | None) -> dict[str, Any]:
+    given = {"requests": checks.quantities(requests), "limits": checks.quantities(limits)}
+    merged = {**base}
+    for side, other in (("requests", "limits"), ("limits", "requests")):
+        have = base.get(side) or {}
+        # a side that was not given follows the other, but never changes what the template says
+        found = {**have, **given[side]} if given[side] else {**given[other], **have}
+        if found:
+            merged[side] = found
+    return merged
+
+
+def group_problems(
+    path: str, template: Any, ray_name: str, requests: Resources | None, limits: Resources | None
+) -> Iterator[Problem]:
+    """The problems of a group's template and resources, alone and together; `path` is the group's."""
+    found = [*problems_of(f"{path}.pod_template", template, ray_name), *checks.resources(path, requests, limits)]
+    yield from found
+    if found or template is None or (requests is None and limits is None):
+        return
+    spec = pod_spec_of(template)
+    index = ray_container_of(spec, primary_of(template), ray_name)
+    if index is not None:
+        container = with_resources(spec, index, ray_name, requests, limits)["containers"][index]
+        merged = container["resources"]
+        yield from checks.over_limits(f"{path}.requests", merged.get("requests", {}), merged.get("limits", {}))
+
+
+def problems_of(path: str, template: Any, ray_name: str = "") -> Iterator[Problem]:
+    """The problems of a template, None being fine.
+
+    Args:
+        path: Of the template, in the user's terms.
+        template: What the user gave.
+        ray_name: ray-head or ray-worker; "" where no Ray container is looked for, in the submitter's template.
+    """
+    if template is None:
+        return
+    spec = template
+    if isinstance(template, PodTemplate):
+        yield from checks.texts(f"{path}.labels", template.labels)
+        yield from checks.texts(f"{path}.annotations", template.annotations)
+        yield from checks.text(f"{path}.primary_container_name", template.primary_container_name)
+        path, spec = f"{path}.pod_spec", template.pod_spec
+    if isinstance(spec, Mapping) or (isinstance(template, PodTemplate) and type(spec).__name__ == "V1PodSpec"):
+        found = list(_spec_problems(path, _plain(spec)))
+        yield from found or _primary_problems(path, template, ray_name)
+    else:
+        yield Problem(path, f"is {checks.shown(spec)}", "write PodTemplate(pod_spec=V1PodSpec(...)), or a dict")
+
+
+def _spec_problems(path: str, spec: dict[str, Any]) -> Iterator[Problem]:
+    if "spec" in spec:
+        yield Problem(path, "is a whole Pod", "write what stands under its spec; labels go into a PodTemplate")
+        return
+    found = [*_name_problems(path, spec)]
+    for key in ("initContainers", "containers"):
+        found += _container_problems(f"{path}.{key}", spec.get(key))
+    yield from found or checks.json_mapping(path, spec)
+
+
+def _container_problems(path: str, containers: Any) -> Iterator[Problem]:
+    if containers is not None and not isinstance(containers, list):
+        yield Problem(path, f"is {checks.shown(containers)}", "write a list of containers")
+        return
+    for index, container in enumerate(containers or []):
+        place = f"{path}[{index}]"
+        if not isinstance(container, dict):
+            yield Problem(place, f"is {checks.shown(container)}", "write a V1Container or a dict")
+            continue
+        yield from _name_problems(place, container)
+        for key in ("name", "image"):
+            value = container.get(key)
+            if value is not None and not isinstance(value, str):
+                remedy = "write text; Flyte builds an ImageSpec only for the task's own container_image"
+                yield Problem(f"{place}.{key}", f"is {checks.shown(value)}", remedy)
+
+
+def _name_problems(path: str, mapping: Mapping[Any, Any]) -> Iterator[Problem]:
+    """A problem for each snake_case key: no field of a pod has one, and Kubernetes would drop it in silence."""
+    for key in mapping:
+        if isinstance(key, str) and "_" in key:
+            words = key.split("_")
+            camel_case = words[0] + "".join(word.title() for word in words[1:])
+            yield Problem(f"{path}.{key}", "is no field of Kubernetes", f"write {camel_case}")
+
+
+def _primary_problems(path: str, template: PodTemplateLike, ray_name: str) -> Iterator[Problem]:
+    """The problem of a primary container that is named and not there; nobody wrote the default name."""
+    primary = primary_of(template)
+    spec = pod_spec_of(template)
+    names = [str(container.get("name", "without a name")) for container in spec.get("containers") or []]
+    if not names or not ray_name or primary in ("", PRIMARY_CONTAINER_DEFAULT_NAME):
+        return
+    if ray_container_of(spec, primary, ray_name) is None:
+        what = f"is {primary!r}, but the containers are {', '.join(names)}"
+        place = path.removesuffix(".pod_spec") + ".primary_container_name"
+        yield Problem(place, what, f"name one of them, or call Ray's container {ray_name}")

@@ -1,0 +1,77 @@
+"""Ray's runtime environment on the wire: YAML, and, in tasks of old, only base64 of JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from flytekitplugins.kuberay.errors import Problem
+from flytekitplugins.kuberay.wire.protojson import whole
+
+# Text that PyYAML leaves plain, but that another reader takes for a number or a truth value: Go's yaml.v2 reads `1e-5`
+# and `08` as numbers and `y` as true, YAML 1.2 reads `0o17` as one.
+_AMBIGUOUS = re.compile(r"[-+]?\.?\d[\d_,.:]*([eE][-+]?\d*)?|0[oOxXbB][\da-fA-F_]*|[yYnN]")
+
+
+class _RuntimeEnvDumper(yaml.SafeDumper):
+    """Writes text so that every YAML reader, 1.1 or 1.2, reads text."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "'" if _AMBIGUOUS.fullmatch(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_RuntimeEnvDumper.add_representer(str, _represent_text)
+
+
+def format_runtime_env(runtime_env: Mapping[str, Any]) -> str:
+    """The runtime environment as YAML with sorted keys, which every YAML reader understands alike."""
+    return yaml.dump(runtime_env, Dumper=_RuntimeEnvDumper)
+
+
+def to_base64(runtime_env: Mapping[str, Any]) -> str:
+    """The runtime environment in the old form, for Flyte's Go plugins that know no other."""
+    return base64.b64encode(json.dumps(runtime_env).encode()).decode()
+
+
+def read_runtime_env(job: Mapping[str, Any], problems: list[Problem]) -> str:
+    """The runtime environment as YAML; the old base64 form counts only where there is no YAML, as in Go.
+
+    Source: ray.go convertBase64RuntimeEnvToYaml.
+    """
+    if job.get("runtimeEnvYaml"):
+        return _checked_yaml(job["runtimeEnvYaml"], problems)
+    if not job.get("runtimeEnv"):
+        return ""
+    path, remedy = "custom.runtimeEnv", "register the task anew, with a mapping as runtime_env"
+    try:
+        value = json.loads(
+            base64.b64decode(job["runtimeEnv"], validate=True), parse_float=lambda digits: whole(float(digits))
+        )
+    except (binascii.Error, ValueError):  # no text of theirs: it may hold a secret of the environment
+        problems.append(Problem(path, "is not base64 of JSON", remedy))
+        return ""
+    if not isinstance(value, dict):
+        problems.append(Problem(path, f"is a {type(value).__name__}, not a mapping", remedy))
+        return ""
+    return format_runtime_env(value)
+
+
+def _checked_yaml(document: str, problems: list[Problem]) -> str:
+    path, remedy = "custom.runtimeEnvYaml", "register the task anew, with a mapping as runtime_env"
+    try:
+        root = yaml.compose(document, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        problems.append(Problem(path, f"is no YAML (line {line})", remedy))
+        return ""
+    if root is not None and not isinstance(root, yaml.MappingNode):
+        problems.append(Problem(path, "is not a mapping", remedy))
+    return document if root is not None else ""
