@@ -1,0 +1,77 @@
+"""The only I/O with the cluster: a client of the Kubernetes API and a shared watch; nothing of Flyte or Ray."""
+
+try:
+    import kubernetes.aio as _needed  # noqa: F401  # checked here, since the base package allows older versions
+except ImportError as error:
+    raise ImportError(
+        "flytekitplugins.kuberay.kube needs kubernetes>=37, the first version with kubernetes.aio;"
+        " install flytekitplugins-kuberay[connector]"
+    ) from error
+
+from flytekitplugins.kuberay.kube.access import Access
+from flytekitplugins.kuberay.kube.api import ApiKubeClient
+from flytekitplugins.kuberay.kube.client import (
+    ACCESS_REVIEWS,
+    EVENTS,
+    POD_TEMPLATES,
+    PODS,
+    RAYCLUSTERS,
+    RAYJOBS,
+    Created,
+    KubeClient,
+    Manifest,
+    Page,
+    Resource,
+    Selector,
+    WatchEvent,
+)
+from flytekitplugins.kuberay.kube.errors import (
+    AccessError,
+    AlreadyExists,
+    ApiError,
+    Call,
+    Conflict,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    UnknownResource,
+)
+from flytekitplugins.kuberay.kube.watch import Watch
+
+__all__ = [
+    "ACCESS_REVIEWS",
+    "EVENTS",
+    "PODS",
+    "POD_TEMPLATES",
+    "RAYCLUSTERS",
+    "RAYJOBS",
+    "Access",
+    "AccessError",
+    "AlreadyExists",
+    "ApiError",
+    "ApiKubeClient",
+    "Call",
+    "Conflict",
+    "Created",
+    "DeadlineExceeded",
+    "Expired",
+    "Forbidden",
+    "Invalid",
+    "KubeClient",
+    "Manifest",
+    "NotFound",
+    "Page",
+    "Resource",
+    "Selector",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+    "UnknownResource",
+    "Watch",
+    "WatchEvent",
+]

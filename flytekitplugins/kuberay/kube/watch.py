@@ -1,0 +1,286 @@
+"""A view of the objects that match a selector, kept up to date by one list and one watch for all who read it.
+
+Reading it costs no call. It says how old it is (`age`), and what is wrong when something is (`error`); whoever needs
+more than it knows asks the API server. It mends itself after broken watches, silence, 410 and restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from flytekitplugins.kuberay.kube.client import ALL, KubeClient, Manifest, Resource, Selector, WatchEvent
+from flytekitplugins.kuberay.kube.errors import ApiError, Call, Expired, Unavailable
+
+T = TypeVar("T")
+Key = tuple[str, str]  # namespace, name
+
+_log = logging.getLogger(__name__)
+_FAILURES_TO_WARN_OF = 3  # a single break is a routine event: a load balancer's time-out, a restart
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a watch spends its time, in seconds.
+
+    An idle view is proved fresh when the server ends a watch (`seconds`), so `age` stays just above it at most.
+    """
+
+    seconds: int = 30  # until the server ends a watch, and the next begins
+    timeout: float = 10.0  # until the answer to a list or a watch begins; an overdue end of a watch is silence
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    shortest_watch: float = 1.0  # one that ends sooner, without a word, is a failure
+
+    def pause(self, failures: int) -> float:
+        """How long to wait after that many failures in a row: doubled each time, and half of it by chance.
+
+        Raises:
+            Nothing.
+        """
+        full = min(self.first_pause * 2.0 ** min(failures - 1, 20), self.longest_pause)
+        return full * random.uniform(0.5, 1.0)  # spreads replicas, guards nothing
+
+
+@dataclass
+class _Scope:
+    """One namespace, or with None all of them, and how its watch fares."""
+
+    namespace: str | None
+    version: str = ""  # to watch from; empty when a list is due
+    proved_at: float = float("-inf")
+    failures: int = 0
+    error: Exception | None = None
+
+
+class Watch(Generic[T]):
+    """What `keep` makes of each object that matches, by namespace and name.
+
+    Args:
+        client: The cluster; it outlives the watch.
+        resource: What to watch.
+        keep: Makes of an object what is worth remembering; an object for which it fails is left out.
+        selector: Which objects.
+        namespaces: Where; empty for the whole cluster.
+        pace: For tests.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource,
+        keep: Callable[[Manifest], T],
+        *,
+        selector: Selector = ALL,
+        namespaces: Sequence[str] = (),
+        pace: Pace = Pace(),
+    ) -> None:
+        self._client, self._resource, self._keep = client, resource, keep
+        self._selector, self._pace = selector, pace
+        self._scopes = [_Scope(namespace) for namespace in (namespaces or (None,))]
+        self._objects: dict[Key, T] = {}
+        self._waiters: dict[Key, set[asyncio.Future[None]]] = {}
+        self._listed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def start(self) -> None:
+        """Nothing; the view begins to fill, in the running event loop. A second call changes nothing.
+
+        Raises:
+            RuntimeError: No event loop is running.
+        """
+        if not self._tasks:
+            self._stopping = False
+            self._tasks = [asyncio.create_task(self._follow(scope)) for scope in self._scopes]
+
+    async def stop(self) -> None:
+        """Nothing; no task and no connection is left. The view stays as it was. Raises nothing."""
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything was listed once, so that an absent object was absent then. Raises nothing."""
+        return self._listed.is_set()
+
+    @property
+    def error(self) -> Exception | None:
+        """What keeps the view from following the cluster now, or None. Raises nothing."""
+        return next((scope.error for scope in self._scopes if scope.error is not None), None)
+
+    def age(self) -> float:
+        """Seconds since the server last proved that the view is up to date; infinite before the first list.
+
+        Raises:
+            Nothing.
+        """
+        return time.monotonic() - min(scope.proved_at for scope in self._scopes)
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """What was kept of that object, or None when the view does not hold it. Raises nothing."""
+        return self._objects.get((namespace, name))
+
+    def items(self) -> dict[Key, T]:
+        """All that is kept, as a copy. Raises nothing."""
+        return dict(self._objects)
+
+    async def wait_synced(self, timeout: float) -> bool:
+        """Whether the view is `synced`, at the latest after that many seconds.
+
+        Raises:
+            Nothing, but for cancellation.
+        """
+        try:
+            await asyncio.wait_for(self._listed.wait(), timeout)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+    async def changed(self, namespace: str, name: str, timeout: float) -> bool:
+        """Whether that object came, changed or went within so many seconds; returns as soon as it does.
+
+        Raises:
+            Nothing, but for cancellation.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault((namespace, name), set())
+        waiters.add(future)
+        try:
+            await asyncio.wait([future], timeout=timeout)
+            return future.done()
+        finally:
+            waiters.discard(future)
+            if not waiters and self._waiters.get((namespace, name)) is waiters:
+                del self._waiters[namespace, name]
+
+    async def _follow(self, scope: _Scope) -> None:
+        while not self._stopping:
+            try:
+                if not scope.version:
+                    await self._list(scope)
+                await self._watch(scope)
+                continue
+            except ApiError as error:
+                if isinstance(error, Expired):
+                    scope.version = ""
+                self._failed(scope, error)
+            except Exception as error:  # noqa: BLE001  # whatever it is, one watch serves all, and must outlive it
+                scope.version = ""
+                self._failed(scope, error)
+            await asyncio.sleep(self._pause(scope))
+
+    async def _list(self, scope: _Scope) -> None:
+        version = ""
+        found: dict[Key, T] = {}
+        async for page in self._client.pages(self._resource, scope.namespace, self._selector):
+            version = version or page.resource_version  # all pages show the state of the first
+            found.update(kept for item in page.items for kept in self._kept(item))
+        gone = [key for key in self._objects if scope.namespace in (None, key[0]) and key not in found]
+        for key in gone:
+            self._drop(key)
+        for key, value in found.items():
+            self._put(key, value)
+        scope.version = version
+        self._proved(scope)
+        if all(each.proved_at > float("-inf") for each in self._scopes):
+            self._listed.set()
+
+    async def _watch(self, scope: _Scope) -> None:
+        pace, started, heard = self._pace, time.monotonic(), False
+        stream = self._client.watch(
+            self._resource,
+            scope.namespace,
+            self._selector,
+            resource_version=scope.version,
+            seconds=pace.seconds,
+            timeout=pace.timeout,
+        )
+        async with aclosing(stream) as events:
+            async for event in events:
+                if self._stopping:  # wait_for of Python before 3.12 may swallow a cancellation
+                    return
+                self._proved(scope)
+                scope.error = None
+                if event.type != "OPENED":  # an accepted watch may still end in 410 at once, again and again
+                    heard = True
+                    self._recovered(scope)
+                    self._apply(event)
+                    scope.version = event.manifest["metadata"]["resourceVersion"]
+        if not heard and time.monotonic() - started < pace.shortest_watch:
+            raise Unavailable(Call("watch", str(self._resource), scope.namespace or ""), "the server ended it at once")
+        self._proved(scope)
+        self._recovered(scope)
+
+    def _apply(self, event: WatchEvent) -> None:
+        if event.type == "BOOKMARK":
+            return
+        if event.type == "DELETED":
+            self._drop(_key(event.manifest))
+            return
+        kept = self._kept(event.manifest)
+        if not kept:
+            self._drop(_key(event.manifest))  # better not known than known wrong
+        for key, value in kept:
+            self._put(key, value)
+
+    def _kept(self, manifest: Manifest) -> list[tuple[Key, T]]:
+        try:
+            return [(_key(manifest), self._keep(manifest))]
+        except Exception:  # noqa: BLE001  # one odd object must not hide all others
+            metadata = manifest.get("metadata", {})
+            _log.warning(
+                "%s %s/%s can't be understood and is left out",
+                self._resource,
+                metadata.get("namespace"),
+                metadata.get("name"),
+                exc_info=True,
+            )
+            return []
+
+    def _put(self, key: Key, value: T) -> None:
+        if key not in self._objects or self._objects[key] != value:
+            self._objects[key] = value
+            self._wake(key)
+
+    def _drop(self, key: Key) -> None:
+        if key in self._objects:
+            del self._objects[key]
+            self._wake(key)
+
+    def _wake(self, key: Key) -> None:
+        for future in self._waiters.pop(key, ()):
+            if not future.done():
+                future.set_result(None)
+
+    def _proved(self, scope: _Scope) -> None:
+        scope.proved_at = time.monotonic()
+
+    def _recovered(self, scope: _Scope) -> None:
+        if scope.failures >= _FAILURES_TO_WARN_OF:
+            _log.warning("the watch of %s follows again", self._resource)
+        scope.failures, scope.error = 0, None
+
+    def _failed(self, scope: _Scope, error: Exception) -> None:
+        scope.failures += 1
+        scope.error = error
+        if scope.failures == _FAILURES_TO_WARN_OF:
+            _log.warning("the watch of %s fails and is tried on: %s", self._resource, error)
+
+    def _pause(self, scope: _Scope) -> float:
+        asked = scope.error.retry_after if isinstance(scope.error, ApiError) else None
+        return max(self._pace.pause(scope.failures), min(asked or 0.0, self._pace.longest_pause))
+
+
+def _key(manifest: Manifest) -> Key:
+    metadata = manifest["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
