@@ -44,7 +44,8 @@ def output_of(*command: str | Path, **options: Any) -> str:
     """What the command printed; its own error text stands in pytest's report when it fails."""
     done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False, **options)
     assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout}"
-    return done.stdout
+    printed: str = done.stdout
+    return printed
 
 
 def copied(names: list[str], target: Path) -> None:
