@@ -1,0 +1,231 @@
+"""The RayJob of a Flyte task: one pure call from what a connector is given to the manifest that is created.
+
+Source: flyteplugins plugins/k8s/ray/ray.go (BuildResource, constructRayJob) and flytepropeller plugin_manager.go
+(addObjectMetadata).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import Problem, TaskError
+from ..pod.merge import merge_pod_spec
+from ..pod.metadata import valid_label_values
+from ..pod.secrets import secret_annotations, secret_labels
+from ..pod.template import PodTemplate, build_task_pod, container_of, target_problems
+from ..settings import Settings
+from ..settings.flyte import NodeSettings
+from ..wire import AutoscalerOptions, FlyteTask, Manifest, RayTask, WorkerGroup, from_template
+from . import names
+from .entrypoint import format_entrypoint
+from .group import HEAD, WORKER, build_group_template, group_problems, group_template_problems
+from .submitter import build_submitter, built_submitter_problems, submitter_problems
+
+API_VERSION = "ray.io/v1"
+KIND = "RayJob"
+_HEAD_PATH = "custom.rayCluster.headGroupSpec.k8sPod"
+_WORKER_PATH = "custom.rayCluster.workerGroupSpec[{}].k8sPod"
+
+
+def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = None) -> Manifest:
+    """The RayJob that runs the task.
+
+    Args:
+        task: What a connector is given.
+        settings: The platform's settings.
+        base: The PodTemplate object that `pod.base.base_template_name` names, where the cluster has it.
+
+    Raises:
+        TaskError: The task can't become a RayJob; with all problems at once.
+    """
+    ray = _read(task, settings, base)
+    task_pod = build_task_pod(task, settings, base)
+    head = build_group_template(task_pod, HEAD, ray.head.k8s_pod if ray.head else None, task, settings)
+    workers = [build_group_template(task_pod, WORKER, group.k8s_pod, task, settings) for group in ray.workers]
+    submitter = (
+        build_submitter(task_pod, ray.extras, task, settings)
+        if _submission_mode(ray, settings) == "K8sJobMode"
+        else None
+    )
+    _refuse(_built_problems(task, head, workers, submitter))
+    job = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": _object_metadata(task_pod, ray, task, settings),
+        "spec": {
+            "entrypoint": format_entrypoint(container_of(task_pod.spec, task_pod.primary)["args"]),
+            "submissionMode": _submission_mode(ray, settings),
+            **_ending(ray, settings),
+            **_deadline(ray, settings),
+            **({"runtimeEnvYAML": ray.runtime_env_yaml} if ray.runtime_env_yaml else {}),
+            **({"backoffLimit": ray.extras.backoff_limit} if ray.extras.backoff_limit is not None else {}),
+            "rayClusterSpec": _cluster_spec(
+                ray, _pod_manifest(head, task), [_pod_manifest(w, task) for w in workers], settings
+            ),
+            **({"submitterPodTemplate": _pod_manifest(submitter, task, secrets=False)} if submitter else {}),
+        },
+    }
+    for patch in (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch):
+        job = merge_pod_spec(job, dict(patch or {}))
+    built: Manifest = _without_nulls(job)
+    return built
+
+
+def _read(task: FlyteTask, settings: Settings, base: Manifest | None) -> RayTask:
+    """The task's Ray settings, when nothing in the task as it came is wrong.
+
+    Raises:
+        TaskError: Something is; with all problems at once.
+    """
+    problems: list[Problem] = []
+    ray = RayTask()
+    try:
+        ray = from_template(task.template)
+    except TaskError as error:
+        problems += error.problems
+    problems += target_problems(task, settings, base)
+    problems += group_template_problems(ray.head.k8s_pod if ray.head else None, _HEAD_PATH)
+    for index, group in enumerate(ray.workers):
+        problems += group_template_problems(group.k8s_pod, _WORKER_PATH.format(index))
+    problems += submitter_problems(ray.extras)
+    _refuse(problems)
+    return ray
+
+
+def _built_problems(
+    task: FlyteTask, head: PodTemplate, workers: list[PodTemplate], submitter: PodTemplate | None
+) -> Iterator[Problem]:
+    """What is wrong with the pods after all merges, each problem once: groups share the task's own."""
+    yield from group_problems(head, task, _HEAD_PATH)
+    for index, worker in enumerate(workers):
+        yield from group_problems(worker, task, _WORKER_PATH.format(index))
+    if submitter is not None:
+        yield from built_submitter_problems(submitter)
+
+
+def _refuse(problems: Iterator[Problem] | list[Problem]) -> None:
+    if found := list(problems):
+        raise TaskError(found)
+
+
+def _submission_mode(ray: RayTask, settings: Settings) -> str:
+    return ray.extras.submission_mode or settings.kuberay.submission_mode
+
+
+def _object_metadata(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> Manifest:
+    """The RayJob's own metadata: what its pods have, and the queue."""
+    own = settings.kuberay
+    queue = {own.queue_label: ray.extras.queue or own.queue, own.priority_label: ray.extras.priority}
+    metadata = _metadata(task_pod, task, secrets=True)
+    labels = {**metadata["labels"], **{key: value for key, value in queue.items() if value}}
+    return {"name": names.job_name(task), "namespace": task.execution.namespace, **metadata, "labels": labels}
+
+
+def _pod_manifest(pod: PodTemplate, task: FlyteTask, *, secrets: bool = True) -> Manifest:
+    return {"metadata": _metadata(pod, task, secrets=secrets), "spec": pod.spec}
+
+
+def _metadata(pod: PodTemplate, task: FlyteTask, *, secrets: bool) -> Manifest:
+    """A pod template's labels and annotations, with the secrets' and ours above them."""
+    wanted = task.template.security_context.secrets if secrets else []
+    return {
+        "labels": {**valid_label_values(pod.labels), **secret_labels(wanted), **names.own_labels(task)},
+        "annotations": {**pod.annotations, **secret_annotations(wanted), **names.own_annotations(task)},
+    }
+
+
+def _ending(ray: RayTask, settings: Settings) -> Manifest:
+    """Whether the cluster goes after the job's end, and how many seconds after (design D12)."""
+    shutdown, ttl = settings.ray.shutdown_after_job_finishes, settings.ray.ttl_seconds_after_finished
+    if ray.shutdown is not None:
+        shutdown, ttl = True, ray.ttl or 0
+    elif ray.ttl is not None:
+        ttl = ray.ttl
+    if ray.shutdown is False:
+        kept = settings.kuberay.max_keep_seconds
+        shutdown, ttl = (True, kept) if kept is not None else (False, 0)
+    ending: Manifest = {"shutdownAfterJobFinishes": shutdown}
+    return ending | ({"ttlSecondsAfterFinished": ttl} if shutdown else {})  # KubeRay refuses a ttl where nothing ends
+
+
+def _deadline(ray: RayTask, settings: Settings) -> Manifest:
+    """KubeRay's own deadline: both of ours and a margin, for ours act only while the connector is asked."""
+    own = settings.kuberay
+    start = ray.extras.start_deadline if ray.extras.start_deadline is not None else _seconds(own.start_deadline)
+    run = ray.extras.run_deadline if ray.extras.run_deadline is not None else _seconds(own.run_deadline)
+    if start is None or run is None:
+        return {}
+    return {"activeDeadlineSeconds": start + run + (_seconds(own.deadline_margin) or 0)}
+
+
+def _seconds(duration: Any) -> int | None:
+    return None if duration is None else int(duration.total_seconds())
+
+
+def _cluster_spec(ray: RayTask, head: Manifest, workers: list[Manifest], settings: Settings) -> Manifest:
+    config = settings.ray
+    head_params = _start_params(ray.head.ray_start_params if ray.head else None, config.defaults.head_node, settings)
+    head_defaults = {
+        "include-dashboard": str(config.include_dashboard).lower(),
+        "dashboard-host": config.dashboard_host,
+    }
+    spec: Manifest = {
+        "headGroupSpec": {
+            "serviceType": config.service_type,
+            "enableIngress": config.enable_ingress,
+            "rayStartParams": {**head_defaults, **head_params},
+            "template": head,
+        },
+        "workerGroupSpecs": [
+            _worker_group(group, template, settings) for group, template in zip(ray.workers, workers, strict=True)
+        ],
+        "enableInTreeAutoscaling": ray.enable_autoscaling,
+    }
+    if ray.autoscaler_options is not None:
+        spec["autoscalerOptions"] = _autoscaler_options(ray.autoscaler_options)
+    return spec
+
+
+def _worker_group(group: WorkerGroup, template: Manifest, settings: Settings) -> Manifest:
+    return {
+        "groupName": group.group_name,
+        "replicas": group.replicas,
+        "minReplicas": min(group.min_replicas, group.replicas),
+        "maxReplicas": max(group.max_replicas, group.replicas),
+        "rayStartParams": _start_params(group.ray_start_params, settings.ray.defaults.worker_node, settings),
+        "template": template,
+    }
+
+
+def _start_params(own: Mapping[str, str] | None, defaults: NodeSettings, settings: Settings) -> Manifest:
+    """The parameters of `ray start`: the group's own, else the platform's; what neither says, by default."""
+    missing = {"node-ip-address": defaults.ip_address}
+    if not settings.ray.enable_usage_stats:
+        missing["disable-usage-stats"] = "true"
+    return {**missing, **(own or defaults.start_parameters)}
+
+
+def _autoscaler_options(options: AutoscalerOptions) -> Manifest:
+    """The autoscaler's options; without resources KubeRay gives it its own, which pass a quota.
+
+    Source: ray.go buildAutoscalerOptions.
+    """
+    resources = {
+        side: dict(amounts) for side, amounts in (("requests", options.requests), ("limits", options.limits)) if amounts
+    }
+    values = {
+        "upscalingMode": options.upscaling_mode,
+        "idleTimeoutSeconds": options.idle_timeout_seconds,
+        "image": options.image,
+        "env": [{"name": name, "value": value} for name, value in options.env],
+        "resources": resources,
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy without nulls, which have said what they had to in the merges."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value

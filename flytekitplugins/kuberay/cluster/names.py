@@ -1,0 +1,86 @@
+"""The name of a RayJob, and the labels and annotations by which it is found again.
+
+Identity is the output prefix: it alone is unique. Two instances of one sub-workflow have the same execution, node,
+attempt and labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from ..wire import FlyteTask
+
+PREFIX = "kuberay.flyte.org/"
+MANAGED_BY = f"{PREFIX}managed-by"
+ATTEMPT_KEY = f"{PREFIX}attempt-key"
+NODE_KEY = f"{PREFIX}node-key"
+ATTEMPT = f"{PREFIX}attempt"
+MANAGER = "flytekitplugins-kuberay"
+
+MAX_NAME = 47
+"""KubeRay never reconciles a RayJob with a longer name. Source: ray-operator utils/validation.go."""
+
+_HASH = 8
+_EXECUTION = 20
+_KEY = 40
+
+
+def job_name(task: FlyteTask) -> str:
+    """`<execution>-<node>-<attempt>-<hash>`: a DNS-1035 label of at most 47 characters, by the output prefix."""
+    tail = f"{attempt_of(task)}-{attempt_key(task.output_prefix)[:_HASH]}"
+    execution = _label(
+        task.execution.task_execution_id.node_execution_id.execution_id.name or task.template.id.name, _EXECUTION
+    )
+    node = _label(task.execution.task_execution_id.node_execution_id.node_id, MAX_NAME - len(execution) - len(tail) - 3)
+    name = "-".join(part for part in (execution, node, tail) if part)
+    return name if name[0].isalpha() else f"r{name}"
+
+
+def attempt_of(task: FlyteTask) -> int:
+    """Which attempt this is, from 0."""
+    return int(task.execution.task_execution_id.retry_attempt)
+
+
+def attempt_key(output_prefix: str) -> str:
+    """What all objects of one attempt have in common, and no others."""
+    return _digest(output_prefix.rstrip("/"))
+
+
+def node_key(output_prefix: str) -> str:
+    """What all attempts of one node have in common: the output prefix less its last segment, which is the attempt."""
+    return _digest(output_prefix.rstrip("/").rpartition("/")[0])
+
+
+def own_labels(task: FlyteTask) -> Mapping[str, str]:
+    """The labels of every object that this package makes; no user's value beats them."""
+    return {
+        MANAGED_BY: MANAGER,
+        ATTEMPT_KEY: attempt_key(task.output_prefix),
+        NODE_KEY: node_key(task.output_prefix),
+        ATTEMPT: str(attempt_of(task)),
+    }
+
+
+def own_annotations(task: FlyteTask) -> Mapping[str, str]:
+    """What a person reads to find the task of an object."""
+    node = task.execution.task_execution_id.node_execution_id
+    values = {
+        "execution": "/".join(
+            part for part in (node.execution_id.project, node.execution_id.domain, node.execution_id.name) if part
+        ),
+        "node": node.node_id,
+        "task": task.template.id.name,
+        "output-prefix": task.output_prefix,
+    }
+    return {f"{PREFIX}{key}": value for key, value in values.items() if value}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY]
+
+
+def _label(text: str, length: int) -> str:
+    """The text as a part of a DNS label, cut to a length."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[: max(length, 0)].strip("-")

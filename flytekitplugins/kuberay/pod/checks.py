@@ -1,0 +1,182 @@
+"""What is wrong with a pod spec or its metadata, found before the cluster would find it, or would silently accept it.
+
+Each function yields problems, raises nothing and changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..errors import Problem
+from ..wire import Manifest
+from .merge import ENTRY_KEYS, PATCH, entry_key
+from .schema import type_problems
+
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
+_CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+_MAX_DEPTH = 40
+_MAX_METADATA = 256 * 1024
+_DIRECTIVES = ("replace", "delete", "merge")
+
+
+def pod_spec_problems(spec: Any, path: str) -> list[Problem]:
+    """What is wrong with a pod spec as somebody wrote it: types, names, duplicates within one list."""
+    if _depth(spec) > _MAX_DEPTH:
+        return [Problem(path, f"is nested more than {_MAX_DEPTH} levels deep", "no field of a pod is")]
+    if wrong_types := list(type_problems(_without_directives(spec), path)):
+        return wrong_types
+    return [
+        *_directive_problems(spec, path),
+        *_container_problems(spec, path),
+        *_volume_problems(spec, path),
+        *_duplicates(spec, path),
+    ]
+
+
+def metadata_problems(labels: Mapping[str, str], annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """Label and annotation keys that Kubernetes refuses, and annotations that are too large together."""
+    for field, keys in (("labels", labels), ("annotations", annotations)):
+        for key in keys:
+            if not is_metadata_key(key):
+                remedy = "write [prefix.example.com/]name, the name with letters, digits, '-', '_' and '.', at most 63"
+                yield Problem(f"{path}.{field}", f"{key!r} is no valid key", remedy)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    if size > _MAX_METADATA:
+        yield Problem(
+            f"{path}.annotations",
+            f"hold {size} bytes, more than Kubernetes' {_MAX_METADATA}",
+            "put large text elsewhere",
+        )
+
+
+def is_metadata_key(key: str) -> bool:
+    """Whether Kubernetes takes the text as a label's or annotation's key."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return _NAME_PART.fullmatch(name) is not None
+
+
+def final_pod_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+    """What is wrong with a pod after all merges: no image, two containers of one name, mounts without a volume."""
+    volumes = {volume["name"] for volume in spec.get("volumes") or []}
+    claimed = [container.get("name") for field in _CONTAINER_LISTS for container in spec.get(field) or []]
+    for name, count in Counter(claimed).items():
+        if count > 1:
+            yield Problem(path, f"{count} containers of the pod are called {name!r}", "rename all but one")
+    for field in _CONTAINER_LISTS:
+        for container in spec.get(field) or []:
+            where = f"{path}: container {container.get('name')!r}"
+            if not container.get("image"):
+                yield Problem(where, "has no image", "give it one, or name it as a container that has one")
+            for mount in container.get("volumeMounts") or []:
+                if mount.get("name") not in volumes:
+                    yield Problem(
+                        f"{where} mounts {mount.get('mountPath')!r}",
+                        f"no volume is called {mount.get('name')!r}",
+                        "add it to the pod's volumes",
+                    )
+
+
+def _container_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+    names: dict[str, str] = {}
+    for field in _CONTAINER_LISTS:
+        for index, container in enumerate(spec.get(field) or []):
+            where = f"{path}.{field}[{index}]"
+            if set(container) == {PATCH}:
+                continue
+            name = container.get("name")
+            if not name:
+                yield Problem(f"{where}.name", "the container has no name", "give it one")
+            elif not DNS_LABEL.fullmatch(name):
+                yield Problem(
+                    f"{where}.name", f"{name!r} is no DNS label", "use lower-case letters, digits and '-', at most 63"
+                )
+            elif name in names and PATCH not in container:
+                yield Problem(f"{where}.name", f"{name!r} is the name of {names[name]} too", "rename one of them")
+            names.setdefault(name or where, where)
+            yield from _env_problems(container.get("env") or [], f"{where}.env")
+
+
+def _env_problems(entries: Iterable[Manifest], path: str) -> Iterator[Problem]:
+    for index, entry in enumerate(entries):
+        name = entry.get("name")
+        if set(entry) == {PATCH} or (name and _ENV_NAME.fullmatch(name)):
+            continue
+        yield Problem(
+            f"{path}[{index}].name",
+            f"{name or ''!r} is no name of an environment variable",
+            "use printable characters but '='",
+        )
+
+
+def _volume_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+    for index, volume in enumerate(spec.get("volumes") or []):
+        if set(volume) != {PATCH} and not DNS_LABEL.fullmatch(volume.get("name") or ""):
+            remedy = "use lower-case letters, digits and '-', at most 63"
+            yield Problem(f"{path}.volumes[{index}].name", f"{volume.get('name')!r} is no DNS label", remedy)
+
+
+def _duplicates(spec: Manifest, path: str) -> Iterator[Problem]:
+    """Two entries of one keyed list that have the same key."""
+    yield from _list_duplicates(spec, path)
+    for field in _CONTAINER_LISTS:
+        for index, container in enumerate(spec.get(field) or []):
+            yield from _list_duplicates(container, f"{path}.{field}[{index}]")
+
+
+def _list_duplicates(owner: Manifest, path: str) -> Iterator[Problem]:
+    for field, keys in ENTRY_KEYS.items():
+        seen: dict[Any, int] = {}
+        for index, entry in enumerate(owner.get(field) or []):
+            if PATCH in entry:
+                continue
+            key = entry_key(field, entry)
+            if key in seen:
+                shown = ", ".join(
+                    f"{name} {part!r}" for name, part in zip(keys, key or (), strict=True) if part is not None
+                )
+                yield Problem(
+                    f"{path}.{field}[{index}]", f"has the same {shown} as {field}[{seen[key]}]", "keep one of them"
+                )
+            seen.setdefault(key, index)
+
+
+def _directive_problems(value: Any, path: str) -> Iterator[Problem]:
+    if isinstance(value, Mapping):
+        if value.get(PATCH) is not None and value[PATCH] not in _DIRECTIVES:
+            yield Problem(
+                f"{path}.{PATCH}", f"{value[PATCH]!r} is no directive", f"use one of {', '.join(_DIRECTIVES)}"
+            )
+        for key, entry in value.items():
+            yield from _directive_problems(entry, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _directive_problems(entry, f"{path}[{index}]")
+
+
+def _without_directives(value: Any) -> Any:
+    """The value without `$patch` keys, which fit no type."""
+    if isinstance(value, Mapping):
+        return {key: _without_directives(entry) for key, entry in value.items() if key != PATCH}
+    return [_without_directives(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _depth(value: Any) -> int:
+    """How deep mappings and lists nest, without recursion so that no input can exhaust the stack."""
+    depth, level = 0, [value]
+    while level and depth <= _MAX_DEPTH:
+        level = [
+            entry
+            for each in level
+            if isinstance(each, (Mapping, list))
+            for entry in (each.values() if isinstance(each, Mapping) else each)
+        ]
+        depth += 1
+    return depth

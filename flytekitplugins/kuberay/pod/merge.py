@@ -1,0 +1,146 @@
+"""The one merge of pod specs: base PodTemplate < task pod < group template (design 5.1).
+
+The overlay always wins. Lists merge by the tables below, which follow Kubernetes' patchMergeKey facts; any other list
+is replaced. `$patch: replace` and `$patch: delete` work as in a Kubernetes strategic merge patch.
+
+Source: k8s.io/apimachinery/pkg/util/strategicpatch and the patchMergeKey tags of k8s.io/api/core/v1 at v0.34.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..wire import Manifest
+
+DEEP_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "workerGroupSpecs": ("groupName",),  # KubeRay's, for rayJobPatch
+}
+"""Lists whose entries match by these fields and merge deep."""
+
+ENTRY_KEYS: Mapping[str, tuple[str, ...]] = {
+    "env": ("name",),
+    "volumes": ("name",),
+    "imagePullSecrets": ("name",),
+    "resourceClaims": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "ports": ("containerPort", "protocol"),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "readinessGates": ("conditionType",),
+    "schedulingGates": ("name",),
+}
+"""Lists whose entries match by these fields; the overlay's entry replaces the base's: two sources in one are wrong."""
+
+UNIONS = frozenset({"tolerations", "envFrom"})
+"""Lists that are sets."""
+
+DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
+"""What an absent key field means."""
+
+ONE_OF: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(
+        ("livenessProbe", "readinessProbe", "startupProbe"), frozenset({"exec", "httpGet", "tcpSocket", "grpc"})
+    ),
+    **dict.fromkeys(("preStop", "postStart"), frozenset({"exec", "httpGet", "tcpSocket", "sleep"})),
+    **dict.fromkeys(("seccompProfile", "appArmorProfile"), frozenset({"type", "localhostProfile"})),
+}
+"""Fields of an object that exclude each other: one in the overlay takes all of the base's away."""
+
+PATCH = "$patch"
+
+
+def merge_pod_spec(base: Manifest, overlay: Manifest) -> Manifest:
+    """A new manifest: the base with the overlay on top; neither is changed, and nothing is shared with them."""
+    return _merge_maps("", base, overlay)
+
+
+def entry_key(field: str, entry: Any) -> tuple[Any, ...] | None:
+    """What identifies an entry of a keyed list; None for a list without keys or an entry that is no mapping."""
+    keys = DEEP_KEYS.get(field) or ENTRY_KEYS.get(field)
+    if keys is None or not isinstance(entry, Mapping):
+        return None
+    return tuple(entry.get(key, DEFAULTS.get(key)) for key in keys)
+
+
+def _merge_maps(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Manifest:
+    """The maps of one field merged; a null in the overlay removes the key."""
+    directive = overlay.get(PATCH)
+    kept = {} if directive in ("replace", "delete") else _without_rivals(field, base, overlay)
+    merged = copy.deepcopy(dict(kept))
+    for key, value in overlay.items():
+        if key == PATCH:
+            continue
+        if value is None or (isinstance(value, Mapping) and value.get(PATCH) == "delete"):
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge_values(key, merged.get(key), value)
+    return merged
+
+
+def _without_rivals(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The base without the one-of fields that the overlay's choice excludes."""
+    rivals = ONE_OF.get(field, frozenset())
+    if not any(overlay.get(key) is not None for key in rivals):
+        return base
+    return {key: value for key, value in base.items() if key not in rivals}
+
+
+def _merge_values(field: str, base: Any, overlay: Any) -> Any:
+    """One value of the overlay over the base's."""
+    if isinstance(overlay, Mapping):
+        return _merge_maps(field, base if isinstance(base, Mapping) else {}, overlay)
+    if isinstance(overlay, list):
+        return _merge_lists(field, base if isinstance(base, list) else [], overlay)
+    return overlay
+
+
+def _merge_lists(field: str, base: list[Any], overlay: list[Any]) -> list[Any]:
+    """The lists of one field merged: base order first, then what is new in the overlay's order."""
+    entries, replace = _without_directives(overlay)
+    if field == "containers" and not overlay:
+        return copy.deepcopy(base)  # a pod without containers can't be meant; the SDK writes [] for an empty template
+    if field in UNIONS and entries and not replace:
+        return _union(base, entries)
+    if field in DEEP_KEYS or field in ENTRY_KEYS:
+        return _merge_entries(field, [] if replace or not overlay else base, entries)
+    return [_merge_values("", None, entry) for entry in entries]
+
+
+def _without_directives(overlay: list[Any]) -> tuple[list[Any], bool]:
+    """The entries that are more than `{"$patch": "replace"}`, and whether that stood among them."""
+    replace = {PATCH: "replace"}
+    return [entry for entry in overlay if entry != replace], replace in overlay
+
+
+def _union(base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
+    union: list[Any] = []
+    for entry in (*base, *overlay):
+        if entry not in union:
+            union.append(copy.deepcopy(entry))
+    return union
+
+
+def _merge_entries(field: str, base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
+    """The entries of a keyed list: matching ones merged or replaced, deleted ones gone, new ones last."""
+    merged = {_position(field, entry, index): copy.deepcopy(entry) for index, entry in enumerate(base)}
+    for index, entry in enumerate(overlay, start=len(base)):
+        position = _position(field, entry, index)
+        if isinstance(entry, Mapping) and entry.get(PATCH) == "delete":
+            merged.pop(position, None)
+        elif field in DEEP_KEYS:
+            merged[position] = _merge_values(field, merged.get(position), entry)
+        else:
+            merged[position] = _merge_values("", None, entry)
+    return list(merged.values())
+
+
+def _position(field: str, entry: Any, index: int) -> tuple[Any, ...]:
+    """The entry's key; its index where it has none, so that it is kept as it stands."""
+    key = entry_key(field, entry)
+    return (index,) if key is None or any(isinstance(part, (dict, list)) for part in key) else ("key", *key)

@@ -1,0 +1,70 @@
+"""Pods that a propeller has processed already: what its pass added is taken off, so that twice is once (design 5.2).
+
+Propellers since 1.16.7 run ToK8sPodSpec on K8sPod targets before they call a connector; older ones send them raw. Their
+merge appends: a list of the base PodTemplate stands in front of the task's, and the execution's and the platform's
+environment variables behind the task's. Here each list gets back what the task had.
+
+Source: flyteplugins flytek8s/pod_helper.go (MergeBasePodSpecOntoTemplate, with mergo.WithAppendSlice).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ..settings import Settings
+from ..wire import FlyteTask, Manifest
+from .base import MAGIC, base_parts, template_spec
+from .environment import IDENTITY_MARK, execution_env, identity_env, platform_env
+
+
+def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest | None, primary: str) -> Manifest:
+    """The K8sPod target's pod spec without what an earlier pass added; a raw one as it is."""
+    if not is_processed(spec, task):
+        return spec
+    base_spec = template_spec(base)
+    added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
+    taken = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
+    for field in MAGIC:
+        if spec.get(field):
+            taken[field] = [
+                _unmerged_container(c, base_parts(c.get("name", ""), field, base_spec, primary), added)
+                for c in spec[field]
+            ]
+    return taken
+
+
+def is_processed(spec: Manifest, task: FlyteTask) -> bool:
+    """Whether a container names this execution in the environment, which only a propeller's pass can have put there."""
+    mark = {"name": IDENTITY_MARK, "value": task.execution.task_execution_id.node_execution_id.execution_id.name}
+    containers = spec.get("containers")
+    return isinstance(containers, list) and any(
+        isinstance(c, Mapping) and mark in _entries(c.get("env")) for c in containers
+    )
+
+
+def _unmerged_container(container: Manifest, parts: list[Manifest], added: list[Manifest]) -> Manifest:
+    names = Counter(entry.get("name") for entry in _entries(container.get("env")))
+    for part in parts:
+        container = _without_prefixes(container, part)
+    env = [entry for entry in _entries(container.get("env")) if names[entry.get("name")] == 1 or entry not in added]
+    return {**container, "env": env} if "env" in container else container
+
+
+def _without_prefixes(value: Manifest, base: Mapping[str, Any]) -> Manifest:
+    """The mapping with the base's lists taken off the front of its own, at any depth."""
+    taken: Manifest = {}
+    for key, own in value.items():
+        theirs = base.get(key)
+        if isinstance(own, Mapping) and isinstance(theirs, Mapping):
+            taken[key] = _without_prefixes(dict(own), theirs)
+        elif isinstance(own, list) and isinstance(theirs, list) and theirs and own[: len(theirs)] == theirs:
+            taken |= {key: own[len(theirs) :]} if len(own) > len(theirs) else {}
+        else:
+            taken[key] = own
+    return taken
+
+
+def _entries(env: Any) -> list[Manifest]:
+    return [entry for entry in env if isinstance(entry, dict)] if isinstance(env, list) else []

@@ -1,0 +1,205 @@
+"""Where a pod may run: tolerations, node selectors, and the platform's node affinity requirements.
+
+Source: flyteplugins flytek8s/pod_helper.go (UpdatePod, ApplyGPUNodeSelectors, AddTolerationsForExtendedResources) and
+utils.go (GetPodTolerations).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from flyteidl.core.tasks_pb2 import TaskTemplate
+
+from ..settings import Settings
+from ..wire import Manifest
+from ..wire.protojson import which
+from .resources import requested_names, resources_of
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def with_platform_scheduling(spec: Manifest, template: TaskTemplate, settings: Settings) -> Manifest:
+    """A pod spec with what its resources and the platform ask of its node, each put in once.
+
+    Applied to the task's pod and again to each group's, whose template may have brought a GPU or its own affinity.
+    """
+    tolerations = [*resource_tolerations(spec, settings), *extended_resource_tolerations(spec, settings)]
+    requirements = interruptible_requirements(template, settings)
+    if _limits_gpus(spec, settings):
+        tolerations += accelerator_tolerations(template, settings)
+        requirements += accelerator_requirements(template, settings)
+    return with_requirements(with_tolerations(spec, tolerations), requirements)
+
+
+def is_interruptible(template: TaskTemplate) -> bool:
+    """Whether the task may run on nodes that can be taken away; the execution's own wish reaches no connector."""
+    return bool(template.metadata.interruptible)
+
+
+def default_tolerations(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+    """The platform's tolerations for every pod, and for interruptible ones."""
+    interruptible = settings.k8s.interruptible_tolerations if is_interruptible(template) else ()
+    return [dict(toleration) for toleration in (*interruptible, *settings.k8s.default_tolerations)]
+
+
+def resource_tolerations(spec: Manifest, settings: Settings) -> list[Manifest]:
+    """The platform's tolerations for the resources that the pod's containers name.
+
+    Source: utils.go GetPodTolerations.
+    """
+    names = requested_names(spec.get("containers") or [])
+    return _configured_tolerations(settings, lambda name: name in names)
+
+
+def extended_resource_tolerations(spec: Manifest, settings: Settings) -> list[Manifest]:
+    """A toleration for each extended resource of the settings' list that a container requests.
+
+    Source: pod_helper.go AddTolerationsForExtendedResources.
+    """
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    requested = {name for container in containers for name in resources_of(container).get("requests") or {}}
+    wanted = sorted(requested.intersection(settings.k8s.add_tolerations_for_extended_resources))
+    return [_exists_toleration(name) for name in wanted]
+
+
+def accelerator_tolerations(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+    """The tolerations for the task's accelerator. Source: pod_helper.go ApplyGPUNodeSelectors."""
+    accelerator = template.extended_resources.gpu_accelerator
+    tolerations = []
+    if accelerator.device:
+        tolerations.append(_equal_toleration(settings.k8s.gpu_device_node_label, accelerator.device))
+    if which(accelerator, "partition_size_value") == "partition_size":
+        tolerations.append(_equal_toleration(settings.k8s.gpu_partition_size_node_label, accelerator.partition_size))
+    elif accelerator.unpartitioned and settings.k8s.gpu_unpartitioned_toleration:
+        tolerations.append(dict(settings.k8s.gpu_unpartitioned_toleration))
+    return tolerations
+
+
+def device_tolerations(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+    """All tolerations that devices can bring to a pod of the task, whether it has them or not."""
+    extended = _configured_tolerations(settings, lambda name: "/" in name)
+    listed = [_exists_toleration(name) for name in settings.k8s.add_tolerations_for_extended_resources]
+    return [*accelerator_tolerations(template, settings), *extended, *listed]
+
+
+def accelerator_requirements(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+    """The node requirements of the task's accelerator. Source: pod_helper.go ApplyGPUNodeSelectors."""
+    accelerator = template.extended_resources.gpu_accelerator
+    requirements: list[Manifest] = []
+    if accelerator.device:
+        requirements.append(
+            {"key": settings.k8s.gpu_device_node_label, "operator": "In", "values": [accelerator.device]}
+        )
+    size_label = settings.k8s.gpu_partition_size_node_label
+    if which(accelerator, "partition_size_value") == "partition_size":
+        requirements.append({"key": size_label, "operator": "In", "values": [accelerator.partition_size]})
+    elif accelerator.unpartitioned:
+        configured = settings.k8s.gpu_unpartitioned_node_selector_requirement
+        requirements.append(dict(configured) if configured else {"key": size_label, "operator": "DoesNotExist"})
+    return requirements
+
+
+def interruptible_requirements(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+    """What the platform asks of the node of a pod that can be taken away, or of one that can't."""
+    k8s = settings.k8s
+    one = (
+        k8s.interruptible_node_selector_requirement
+        if is_interruptible(template)
+        else k8s.non_interruptible_node_selector_requirement
+    )
+    return [dict(one)] if one else []
+
+
+def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -> Manifest:
+    """The pod spec with these tolerations too, none of them twice."""
+    present = list(spec.get("tolerations") or [])
+    missing: list[Any] = []
+    for toleration in tolerations:
+        if not is_among(toleration, [*present, *missing]):
+            missing.append(copy.deepcopy(dict(toleration)))
+    return {**spec, "tolerations": present + missing} if missing else spec
+
+
+def is_among(toleration: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of the others means the same."""
+    return any(_canonical_toleration(toleration) == _canonical_toleration(other) for other in others)
+
+
+def with_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
+    """The pod spec with the requirements in each of its required node affinity terms, none of them twice.
+
+    D11 (design): terms are alternatives, so a requirement that stands in one of them only is none. A term that a
+    propeller made of platform requirements alone and put beside the user's is taken out.
+    """
+    if not requirements:
+        return spec
+    affinity = copy.deepcopy(spec.get("affinity") or {})
+    selector = _at(_at(affinity, "nodeAffinity"), _REQUIRED)
+    terms = [term for term in selector.get("nodeSelectorTerms") or [] if not _only_holds(term, requirements)] or [{}]
+    selector["nodeSelectorTerms"] = [_with_expressions(term, requirements) for term in terms]
+    return {**spec, "affinity": affinity}
+
+
+def without_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
+    """The pod spec without these expressions in its required node affinity, nor what that leaves empty."""
+    terms = (((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms")
+    if not requirements or not terms:
+        return spec
+    affinity = copy.deepcopy(spec["affinity"])
+    kept = [left for term in terms if (left := _without_expressions(term, requirements))]
+    if kept:
+        affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = kept
+    else:
+        del affinity["nodeAffinity"][_REQUIRED]
+    return {**spec, "affinity": affinity}
+
+
+def _configured_tolerations(settings: Settings, wanted: Callable[[str], bool]) -> list[Manifest]:
+    """The settings' tolerations for those resources whose name is wanted."""
+    configured = settings.k8s.resource_tolerations.items()
+    return [dict(toleration) for name, tolerations in configured if wanted(name) for toleration in tolerations]
+
+
+def _limits_gpus(spec: Manifest, settings: Settings) -> bool:
+    gpu = settings.k8s.gpu_resource_name
+    return any(gpu in (resources_of(container).get("limits") or {}) for container in spec.get("containers") or [])
+
+
+def _exists_toleration(key: str) -> Manifest:
+    return {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def _equal_toleration(key: str, value: str) -> Manifest:
+    return {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+
+
+def _canonical_toleration(toleration: Mapping[str, Any]) -> Manifest:
+    """A toleration without what says nothing; an absent operator means Equal."""
+    return {key: value for key, value in {"operator": "Equal", **toleration}.items() if value not in (None, "")}
+
+
+def _at(manifest: Manifest, key: str) -> Manifest:
+    """The mapping at a key, made where there is none."""
+    manifest[key] = manifest.get(key) or {}
+    found: Manifest = manifest[key]
+    return found
+
+
+def _only_holds(term: Manifest, requirements: list[Manifest]) -> bool:
+    """Whether a term consists of these requirements and nothing else."""
+    return not term.get("matchFields") and all(each in requirements for each in term.get("matchExpressions") or [])
+
+
+def _with_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
+    present = term.get("matchExpressions") or []
+    return {
+        **term,
+        "matchExpressions": [*present, *(copy.deepcopy(each) for each in requirements if each not in present)],
+    }
+
+
+def _without_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
+    kept = [each for each in term.get("matchExpressions") or [] if each not in requirements]
+    return {key: value for key, value in {**term, "matchExpressions": kept}.items() if value}

@@ -1,0 +1,93 @@
+"""The shape of a pod spec: which fields exist, and of which type, as `schema.json` says.
+
+`tools/pod_schema.py` writes that file from the kubernetes client. Fields that it does not know are left alone: a newer
+API server may know them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+from ..errors import Problem
+from .quantity import is_quantity
+
+_PLAIN = {"string": str, "integer": int, "boolean": bool}
+_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "quantity": "a quantity such as 500m or 4Gi",
+}
+_MAX_SHOWN = 80
+
+
+@functools.cache
+def _schema() -> Mapping[str, Mapping[str, str]]:
+    loaded: Mapping[str, Mapping[str, str]] = json.loads(
+        resources.files(__package__).joinpath("schema.json").read_text("utf-8")
+    )
+    return loaded
+
+
+def type_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Problem]:
+    """What in the value is not of the Kubernetes type `kind`, with its path; null fits every type.
+
+    Args:
+        value: A pod spec, or the part of one.
+        path: Where it stands, for the reader.
+        kind: A type of schema.json, `[]T`, `{}T`, or string, integer, boolean, quantity, any.
+    """
+    if value is None or kind == "any":
+        return
+    if kind.startswith("[]"):
+        yield from _list_problems(value, path, kind[2:])
+    elif kind.startswith("{}"):
+        yield from _map_problems(value, path, kind[2:])
+    elif kind in _schema():
+        yield from _object_problems(value, path, kind)
+    elif not _fits(value, kind):
+        yield _mistyped(value, path, _NAMES[kind])
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "quantity":
+        return is_quantity(value)
+    return type(value) is _PLAIN[kind]
+
+
+def _list_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
+    if not isinstance(value, list):
+        yield _mistyped(value, path, "a list")
+        return
+    for index, entry in enumerate(value):
+        yield from (
+            type_problems(entry, f"{path}[{index}]", kind)
+            if entry is not None
+            else [_mistyped(None, f"{path}[{index}]", "an entry")]
+        )
+
+
+def _map_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield _mistyped(value, path, "a mapping")
+        return
+    for key, entry in value.items():
+        yield from type_problems(entry, f"{path}[{key}]", kind)
+
+
+def _object_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield _mistyped(value, path, "a mapping")
+        return
+    for key, entry in value.items():
+        yield from type_problems(entry, f"{path}.{key}", _schema()[kind].get(key, "any"))
+
+
+def _mistyped(value: Any, path: str, wanted: str) -> Problem:
+    shown = repr(value) if ".env[" not in path else f"a {type(value).__name__}"  # env may hold a secret
+    shown = shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
+    return Problem(path, f"must be {wanted}, got {shown}", "see the field in Kubernetes' documentation of a pod")

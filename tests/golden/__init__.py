@@ -1,0 +1,1 @@
+"""Golden cases: whole tasks and the whole RayJob of each."""
