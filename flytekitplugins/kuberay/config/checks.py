@@ -51,10 +51,13 @@ def required(path: str, value: Any) -> Iterator[Problem]:
 
 
 def group_name(path: str, value: Any) -> Iterator[Problem]:
-    """The problem of a value that can't be a worker group's name: KubeRay lower-cases it and puts it into pod names."""
+    """The problem of a value that can't be a worker group's name: KubeRay lower-cases it and puts it into pod names.
+
+    An underscore passes, since flytekitplugins-ray's own examples have some; it is for the connector to refuse.
+    """
     if not isinstance(value, str):
         yield Problem(path, f"is {shown(value)}", "write text in quotes")
-    elif not GROUP_NAME.fullmatch(value.lower()):
+    elif not GROUP_NAME.fullmatch(value.lower().replace("_", "-")):
         yield Problem(path, f"is {value!r}", GROUP_NAME_RULE)
 
 

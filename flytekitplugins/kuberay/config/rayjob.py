@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from flytekit.core.resources import Resources
 from flytekitplugins.kuberay.config import checks, podtemplate
 from flytekitplugins.kuberay.errors import ConfigError, Problem
 from flytekitplugins.kuberay.config.podtemplate import PodTemplateLike
+
+_log = logging.getLogger(__name__)
 
 RAY_HEAD = "ray-head"
 RAY_WORKER = "ray-worker"
@@ -75,7 +78,7 @@ class WorkerNodeConfig(_Checked):
     """A group of like workers.
 
     Args:
-        group_name: Unique in the task, case aside: letters, digits and `-`.
+        group_name: Unique in the task, case aside: letters, digits and `-`. With `_` it registers, but never runs.
         replicas: How many workers to start with; the bounds give way to it.
         min_replicas: The fewest workers that the autoscaler leaves, by default `replicas`.
         max_replicas: The most workers that the autoscaler starts, by default `replicas`.
@@ -109,6 +112,13 @@ class WorkerNodeConfig(_Checked):
         yield from counts or self._bounds_problems(path)
         yield from checks.texts(f"{path}.ray_start_params", self.ray_start_params)
         yield from podtemplate.group_problems(path, self.pod_template, RAY_WORKER, self.requests, self.limits)
+
+    def __post_init__(self) -> None:
+        """Checks the values, and warns of a name that only local runs and registration take."""
+        super().__post_init__()
+        if "_" in self.group_name:
+            instead = self.group_name.replace("_", "-")
+            _log.warning("%s can't be the name of a group of pods, write %s", self.group_name, instead)
 
     def _bounds_problems(self, path: str) -> Iterator[Problem]:
         if self.min_replicas is not None and self.max_replicas is not None and self.min_replicas > self.max_replicas:

@@ -1,0 +1,180 @@
+"""The task type: a user's Ray settings into the task template, Ray started where the function runs.
+
+`import ray` happens only when a task runs: registering needs no Ray.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flytekit.configuration import SerializationSettings
+from flytekit.core.context_manager import ExecutionParameters, FlyteContextManager
+from flytekit.core.python_function_task import PythonFunctionTask
+from flytekit.extend import TaskPlugins
+
+from flytekitplugins.kuberay.config import (
+    AutoscalerOptionsConfig,
+    HeadNodeConfig,
+    RayJobConfig,
+    SubmitterConfig,
+    WorkerNodeConfig,
+)
+from flytekitplugins.kuberay.errors import KubeRayError
+from flytekitplugins.kuberay.wire import RayTask, from_config, to_config_entry, to_custom
+
+__all__ = [
+    "AutoscalerOptionsConfig",
+    "HeadNodeConfig",
+    "RayFunctionTask",
+    "RayJobConfig",
+    "SubmitterConfig",
+    "WorkerNodeConfig",
+]
+
+DEFAULT_EXCLUDES = (
+    # what Flyte's fast registration leaves behind
+    "script_mode.tar.gz",
+    "fast*.tar.gz",
+    ".python_history",
+    # version control
+    ".git",
+    ".hg",
+    ".svn",
+    # virtual environments: the workers' image has its own
+    ".venv",
+    "venv",
+    ".conda",
+    ".tox",
+    ".nox",
+    "node_modules",
+    # caches
+    "__pycache__",
+    ".cache",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".ipynb_checkpoints",
+    # large and never read by workers: core dumps, and the records of experiment trackers
+    "core.[0-9]*",
+    "mlruns",
+    "wandb",
+)
+"""What workers do not get of the working directory, as .gitignore patterns; `excludes=["!wandb"]` takes one back.
+
+Data files are not among them: workers may read them.
+"""
+
+_TOO_LARGE = ("exceeds the maximum size", "larger than max", "resource_exhausted")
+_MIB = 2**20
+
+
+class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
+    """A function that runs as the driver of a Ray job, on a Ray cluster of its own; in a local run, on local Ray.
+
+    Raises:
+        KubeRayError: In the run: Ray is not installed, or the working directory is too large for it.
+    """
+
+    _RAY_TASK_TYPE = "ray"
+
+    def __init__(self, task_config: RayJobConfig, task_function: Callable[..., Any], **kwargs: Any) -> None:
+        super().__init__(task_config=task_config, task_type=self._RAY_TASK_TYPE, task_function=task_function, **kwargs)
+
+    def pre_execute(self, user_params: ExecutionParameters | None) -> ExecutionParameters:
+        """The parameters as they are; Ray is ready afterwards.
+
+        Raises:
+            KubeRayError: Ray is not installed, or the working directory is too large for it.
+        """
+        config = self._ray_config()
+        state = FlyteContextManager.current_context().execution_state
+        if state is None or state.is_local_execution():
+            _ray().init(address=config.address, ignore_reinit_error=True)
+        else:
+            excludes = [*DEFAULT_EXCLUDES, *(config.excludes or ())]
+            init_with_working_dir(_ray().init, Path.cwd(), excludes, address=config.address)
+        return user_params  # type: ignore[return-value]  # flytekit's Task and PythonTask disagree on None
+
+    def get_custom(self, settings: SerializationSettings) -> dict[str, Any]:
+        """flyteidl.plugins.RayJob in protobuf's JSON: what Flyte's own Ray plugin understands."""
+        return to_custom(self._ray_task())
+
+    def get_config(self, settings: SerializationSettings) -> dict[str, str]:
+        """The task's config, with what flyteidl has no field for."""
+        return {**(super().get_config(settings) or {}), **to_config_entry(self._ray_task())}
+
+    def _ray_task(self) -> RayTask:
+        primary = self.pod_template.primary_container_name if self.pod_template else ""
+        return from_config(self._ray_config(), primary)
+
+    def _ray_config(self) -> RayJobConfig:
+        # read anew each time: with_overrides(task_config=...) may have changed it
+        config: RayJobConfig | None = self.task_config
+        return RayJobConfig() if config is None else config
+
+
+def _ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ModuleNotFoundError as error:
+        remedy = "install flytekitplugins-kuberay[ray] here, or the Ray of the cluster's images"
+        raise KubeRayError(f"Ray is not installed, and the task can't run without it; {remedy}") from error
+
+
+def init_with_working_dir(
+    init: Callable[..., Any], directory: Path, excludes: Sequence[str], address: str | None = None
+) -> None:
+    """Starts Ray with the directory for its workers.
+
+    Args:
+        init: `ray.init`.
+        directory: What the workers find as their working directory.
+        excludes: Patterns, as in .gitignore, of what stays here.
+        address: Of the cluster; None takes the one that the job runs on.
+
+    Raises:
+        KubeRayError: The directory is larger than Ray takes; the text says what is large and what helps.
+    """
+    runtime_env = {"working_dir": str(directory), "excludes": list(excludes)}
+    try:
+        init(address=address, runtime_env=runtime_env)
+    except Exception as error:  # noqa: BLE001  # Ray has no class for this; anything else goes on as it is
+        if not any(words in str(error).lower() for words in _TOO_LARGE):
+            raise
+        raise KubeRayError(_too_large(directory, excludes)) from error
+
+
+def _too_large(directory: Path, excludes: Sequence[str]) -> str:
+    sizes: dict[str, int] = {}
+    for path, size in _files(directory, excludes):
+        top = path.relative_to(directory).parts[0]
+        sizes[top] = sizes.get(top, 0) + size
+    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:5]
+    listed = ", ".join(f"{name} ({size / _MIB:.1f} MiB)" for name, size in largest)
+    return (
+        f"The working directory {directory} is larger than Ray sends to its workers; the largest in it: {listed}. "
+        'Leave out what workers do not read with RayJobConfig(excludes=["data", ...]) or a .rayignore file, '
+        "or keep it in the image or in an object store."
+    )
+
+
+def _files(directory: Path, excludes: Sequence[str]) -> Iterator[tuple[Path, int]]:
+    for folder, folders, names in os.walk(directory):
+        folders[:] = [name for name in folders if not _is_excluded(name, excludes)]
+        for name in names:
+            path = Path(folder, name)
+            if not _is_excluded(name, excludes) and path.is_file():
+                yield path, path.stat().st_size
+
+
+def _is_excluded(name: str, excludes: Sequence[str]) -> bool:
+    """Whether a plain name pattern fits; enough to tell what is large, Ray alone knows what it sends."""
+    return any(fnmatch.fnmatch(name, pattern.strip("/")) for pattern in excludes)
+
+
+TaskPlugins.register_pythontask_plugin(RayJobConfig, RayFunctionTask)
