@@ -4,13 +4,13 @@ What becomes of the string:
 
 - HTTPMode: the operator posts it to Ray as it is, and the head runs it with `/bin/sh -c`.
 - K8sJobMode, SidecarMode: the operator puts it bare into the submitter's argument,
-  `/bin/bash -ce -- "... ray job submit ... -- ENTRYPOINT ;"`. The kubelet replaces `$(NAME)` and `$$` in it first, quoted
-  or not. Then bash reads it, and `ray job submit` joins the words anew for the head's `/bin/sh -c`.
+  `/bin/bash -ce -- "... ray job submit ... -- ENTRYPOINT ;"`. The kubelet replaces `$(NAME)` and `$$` in it first,
+  quoted or not. Then bash reads it, and `ray job submit` joins the words anew for the head's `/bin/sh -c`.
 
 So it is quoted once, for a POSIX shell, and holds nothing that the kubelet replaces. The second joining is Ray's: right
 since Ray 2.56 (`shlex.join`). Before, it was `subprocess.list2cmdline`, which quotes for Windows: in these two modes
-`$`, backtick, `'`, `;`, `&`, newline, backslash and the like are then lost whatever the string; HTTPMode keeps them with
-any Ray.
+`$`, backtick, `'`, `;`, `&`, newline, backslash and the like are then lost whatever the string; HTTPMode keeps them
+with any Ray.
 
 Linux takes at most 131,071 bytes as one argument, here all of the text after `-c`; a longer one fails in any mode.
 
