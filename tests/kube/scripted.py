@@ -62,6 +62,7 @@ def stream(*lines: Manifest | str, then: str = "end") -> Reply:
         if then == "hang":
             await asyncio.sleep(60)
         if then == "break" and request.transport is not None:
+            await asyncio.sleep(0.05)  # a reset takes with it what the client has not read yet
             request.transport.abort()
         return response
 

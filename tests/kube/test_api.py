@@ -230,7 +230,9 @@ async def test_a_line_of_a_watch_may_be_megabytes_long(scripted: ApiKubeClient, 
     ("reply", "expected"),
     [
         pytest.param(failure(410, "Expired", "too old"), Expired, id="410 at its opening"),
-        pytest.param(stream({"type": "ERROR", "object": status_of(410, "Expired", "too old")}), Expired, id="410 later"),
+        pytest.param(
+            stream({"type": "ERROR", "object": status_of(410, "Expired", "too old")}), Expired, id="410 later"
+        ),
         pytest.param(stream({"type": "ERROR", "object": status_of(500, "x", "y")}), Unavailable, id="another error"),
         pytest.param(stream(ADDED, then="break"), Unavailable, id="a connection that breaks"),
         pytest.param(stream(ADDED, '{"type": "ADD', then="end"), Unavailable, id="half a line"),

@@ -40,9 +40,7 @@ async def test_a_list_follows_its_pages(scripted: ApiKubeClient, server: Scripte
 
 
 @pytest.mark.parametrize("allowed", [pytest.param(True, id="granted"), pytest.param(False, id="not granted")])
-async def test_may_asks_the_server_about_itself(
-    scripted: ApiKubeClient, server: ScriptedServer, allowed: bool
-) -> None:
+async def test_may_asks_the_server_about_itself(scripted: ApiKubeClient, server: ScriptedServer, allowed: bool) -> None:
     """The answer is the server's; the question holds verb, resource, subresource and namespace."""
     server.replies.append(answer({"status": {"allowed": allowed}}))
     assert await scripted.may("get", PODS, "ns", subresource="log") is allowed

@@ -47,7 +47,9 @@ def error(code: int, reason: str = "", message: str = "because", **details: obje
         pytest.param(error(403), Forbidden, id="403"),
         pytest.param(error(404, "NotFound", name="f1-n0-0"), NotFound, id="404 that names the object: it is gone"),
         pytest.param(error(404, "NotFound"), UnknownResource, id="404 that names nothing: the resource is unknown"),
-        pytest.param(error_of(CALL, 404, "404 page not found\n"), UnknownResource, id="404 of a server without the CRD"),
+        pytest.param(
+            error_of(CALL, 404, "404 page not found\n"), UnknownResource, id="404 of a server without the CRD"
+        ),
         pytest.param(error(409, "AlreadyExists", name="f1"), AlreadyExists, id="409 of a namesake"),
         pytest.param(error(409, "Conflict", name="q"), Conflict, id="409 of a quota that changed meanwhile"),
         pytest.param(error(410, "Expired"), Expired, id="410"),
@@ -68,8 +70,8 @@ def test_a_code_and_a_reason_make_the_class(got: ApiError, expected: type[ApiErr
 
 def test_only_passing_faults_are_transient() -> None:
     """What the server decided stays decided; everything else may go well later."""
-    kinds = [AlreadyExists, Conflict, DeadlineExceeded, Expired, Forbidden, Invalid, NotFound, TooManyRequests]
-    kinds += [Unauthorized, Unavailable, UnknownResource]
+    kinds: set[type[ApiError]] = {AlreadyExists, Conflict, DeadlineExceeded, Expired, Forbidden, Invalid, NotFound}
+    kinds |= {TooManyRequests, Unauthorized, Unavailable, UnknownResource}
     transient = {Unauthorized, Expired, TooManyRequests, Unavailable, DeadlineExceeded}
     assert {kind for kind in kinds if kind.transient} == transient
 
@@ -120,7 +122,10 @@ def test_how_long_the_server_asks_to_wait(code: int, header: str, expected: floa
 
 def test_a_body_that_is_no_status_is_not_shown() -> None:
     """What a proxy says may hold anything."""
-    assert str(error_of(CALL, 502, "<html>password</html>")) == f"{CALL}: the answer was HTTP 502 without a Kubernetes Status"
+    assert (
+        str(error_of(CALL, 502, "<html>password</html>"))
+        == f"{CALL}: the answer was HTTP 502 without a Kubernetes Status"
+    )
 
 
 @given(st.integers(300, 599), st.text(max_size=10000), st.text(max_size=5))

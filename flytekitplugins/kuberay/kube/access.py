@@ -27,6 +27,7 @@ from flytekitplugins.kuberay.kube.errors import AccessError
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _REFRESH_SECONDS = 60.0  # as kubernetes.aio's own refresh_token; a plugin that named an expiry runs only at its end
+_LONGEST_CLOSE = 5.0
 
 
 @dataclass(eq=False)
@@ -108,10 +109,13 @@ class Access:
         self._loaded_at = min(self._loaded_at, time.monotonic() - _REFRESH_SECONDS)
 
     async def close(self) -> None:
-        """Nothing; a renewal that still runs is ended. Raises nothing."""
+        """Nothing; no renewal runs any more. Raises nothing."""
         if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.wait([self._renewal])
+            # Cancelled at once, the library would leave the plugin's process behind.
+            _, late = await asyncio.wait([self._renewal], timeout=_LONGEST_CLOSE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _load_again(self, loader: KubeConfigLoader) -> None:
         try:
@@ -135,7 +139,8 @@ def _from_service_account(folder: Path, environ: Mapping[str, str]) -> Access:
         namespace = (folder / "namespace").read_text().strip() if (folder / "namespace").exists() else "default"
     except (ConfigException, OSError) as error:
         raise AccessError(f"the pod's service account in {folder} can't be used: {error}") from error
-    configuration.refresh_api_key_hook = partial(_read_token, folder / "token")
+    read_token = partial(_read_token, folder / "token")
+    configuration.refresh_api_key_hook = read_token  # type: ignore[assignment]  # the library's None is a place for it
     return Access(configuration, f"the pod's service account ({configuration.host})", namespace)
 
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from typing_extensions import Self
+
 Manifest = dict[str, Any]
 
 
@@ -213,6 +215,12 @@ class KubeClient(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Nothing; the connections are closed. Raises nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
 
     async def pages(
         self, resource: Resource, namespace: str | None, selector: Selector = ALL, *, limit: int = 500

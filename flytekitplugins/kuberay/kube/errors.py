@@ -146,6 +146,8 @@ def error_of(call: Call, code: int, body: str, retry_after: str = "") -> ApiErro
     if code == 429 and wait is None:
         wait = 1.0
     kind = _kind_of(code, status)
+    if kind is UnknownResource:
+        message = "the API server does not serve this resource; is its CustomResourceDefinition installed?"
     if kind is Invalid:
         return Invalid(call, message, causes=_causes(status))
     return kind(call, message, retry_after=wait)

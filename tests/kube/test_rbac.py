@@ -1,0 +1,180 @@
+"""deploy/rbac.yaml lets the connector do all that it does, and nothing in it could go.
+
+The tests act as its ServiceAccount, with a token that a real kube-apiserver issued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.aio.client import ApiClient, AuthenticationV1TokenRequest, CoreV1Api, V1TokenRequestSpec
+
+from flytekitplugins.kuberay.kube import (
+    EVENTS,
+    POD_TEMPLATES,
+    PODS,
+    RAYCLUSTERS,
+    RAYJOBS,
+    ApiKubeClient,
+    Forbidden,
+    Manifest,
+    Resource,
+)
+
+from .conftest import KubeconfigOf
+from .samples import core, pod_spec, rayjob
+
+DOCUMENTS = list(yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "rbac.yaml").read_text()))
+RULES: list[Manifest] = DOCUMENTS[1]["rules"]
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
+Right = tuple[str, str]  # resource as RBAC names it, verb
+
+
+async def opened(client: ApiKubeClient, resource: Resource) -> None:
+    """A watch of the whole cluster, until it is accepted."""
+    version = (await client.list_page(resource, None, limit=1)).resource_version
+    async with aclosing(client.watch(resource, None, resource_version=version)) as events:
+        await anext(events)
+
+
+CALLS: dict[Right, Callable[[ApiKubeClient, str], Awaitable[object]]] = {
+    ("rayjobs", "create"): lambda c, ns: c.create(RAYJOBS, ns, rayjob(f"j{uuid.uuid4().hex[:8]}")),
+    ("rayjobs", "get"): lambda c, ns: c.get(RAYJOBS, ns, "job"),
+    ("rayjobs", "list"): lambda c, ns: c.list(RAYJOBS, None),
+    ("rayjobs", "watch"): lambda c, ns: opened(c, RAYJOBS),
+    ("rayjobs", "patch"): lambda c, ns: c.patch(RAYJOBS, ns, "job", {"metadata": {"annotations": {"a": "b"}}}),
+    ("rayjobs", "delete"): lambda c, ns: c.delete(RAYJOBS, ns, "held"),
+    ("rayclusters", "get"): lambda c, ns: c.get(RAYCLUSTERS, ns, "cluster"),
+    ("rayclusters", "list"): lambda c, ns: c.list(RAYCLUSTERS, ns),
+    ("pods", "get"): lambda c, ns: c.get(PODS, ns, "pod"),
+    ("pods", "list"): lambda c, ns: c.list(PODS, None),
+    ("pods", "watch"): lambda c, ns: opened(c, PODS),
+    ("pods/log", "get"): lambda c, ns: c.read_log(ns, "pod"),
+    ("events", "list"): lambda c, ns: c.list(EVENTS, ns),
+    ("podtemplates", "get"): lambda c, ns: c.get(POD_TEMPLATES, ns, "template"),
+}
+
+
+def without(right: Right) -> list[Manifest]:
+    """The rules less one verb on one resource."""
+    resource, verb = right
+    cut = [
+        {**rule, "verbs": [each for each in rule["verbs"] if [resource] != rule["resources"] or each != verb]}
+        for rule in RULES
+    ]
+    return [rule for rule in cut if rule["verbs"]]
+
+
+@dataclass(frozen=True)
+class Connector:
+    """Who the tests act as, and how its rights are changed."""
+
+    client: ApiKubeClient
+    namespace: str
+    role: str
+    admin: ApiKubeClient
+
+    async def allow(self, rules: list[Manifest]) -> None:
+        """Gives it these rules."""
+        await self.admin.patch(ROLES, None, self.role, {"rules": rules})
+
+    async def settles(self, right: Right, expected: bool) -> None:
+        """Waits until the server has taken the rules over: it does within moments."""
+        resource, _, subresource = right[0].partition("/")
+        group = "ray.io" if resource.startswith("ray") else ""
+        asked, end = Resource(group, "v1", resource), time.monotonic() + 10
+        while await self.client.may(right[1], asked, self.namespace, subresource=subresource) is not expected:
+            assert time.monotonic() < end, f"{right} does not become {expected}"
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def connector(client: ApiKubeClient, namespace: str, kubeconfig_of: KubeconfigOf) -> AsyncIterator[Connector]:
+    """The ServiceAccount of rbac.yaml, moved to a fresh namespace, and objects to work on."""
+    account, role, binding = (_moved(document, namespace) for document in DOCUMENTS)
+    await client.create(SERVICE_ACCOUNTS, namespace, account)
+    await client.create(ROLES, None, role)
+    await client.create(BINDINGS, None, binding)
+    held = {**rayjob("held"), "metadata": {"name": "held", "finalizers": ["test/held"]}}
+    cluster = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "cluster"}}
+    await client.create(RAYJOBS, namespace, rayjob("job"))
+    await client.create(RAYJOBS, namespace, held)
+    await client.create(RAYCLUSTERS, namespace, {**cluster, "spec": rayjob("x")["spec"]["rayClusterSpec"]})
+    await client.create(PODS, namespace, core("Pod", "pod", spec={**pod_spec(), "nodeSelector": {"no": "node"}}))
+    await client.create(POD_TEMPLATES, namespace, core("PodTemplate", "template", template={"spec": pod_spec()}))
+    configuration = client.access.configuration
+    cluster_entry = {"certificate-authority": configuration.ssl_ca_cert}
+    token = await _token(client, namespace, account["metadata"]["name"])
+    own = await ApiKubeClient.open(kubeconfig_of(configuration.host, cluster_entry, {"token": token}))
+    yield Connector(own, namespace, role["metadata"]["name"], client)
+    await own.close()
+    await client.patch(RAYJOBS, namespace, "held", {"metadata": {"finalizers": None}})
+    await client.delete(BINDINGS, None, binding["metadata"]["name"])
+    await client.delete(ROLES, None, role["metadata"]["name"])
+
+
+def _moved(document: dict[str, Any], namespace: str) -> Manifest:
+    """The document with a cluster-wide name of its own, so that it meets no other."""
+    text = yaml.safe_dump(document).replace("namespace: flyte\n", f"namespace: {namespace}\n")
+    moved: Manifest = yaml.safe_load(text)
+    if document["kind"] != "ServiceAccount":
+        moved["metadata"]["name"] = namespace
+    if "roleRef" in moved:
+        moved["roleRef"]["name"] = namespace
+    return moved
+
+
+async def _token(client: ApiKubeClient, namespace: str, account: str) -> str:
+    async with ApiClient(client.access.configuration) as library:
+        request = AuthenticationV1TokenRequest(spec=V1TokenRequestSpec(audiences=[]))
+        answer = await CoreV1Api(library).create_namespaced_service_account_token(account, namespace, request)
+        assert answer.status is not None
+        return str(answer.status.token)
+
+
+def test_every_right_has_a_call() -> None:
+    """Nothing stands in the role that no call of ours needs."""
+    rights = [(resource, verb) for rule in RULES for resource in rule["resources"] for verb in rule["verbs"]]
+    assert sorted(rights) == sorted(CALLS)
+
+
+async def test_all_calls_succeed_under_it(connector: Connector) -> None:
+    """The connector needs nothing that the file does not hold."""
+    await connector.settles(next(reversed(CALLS)), True)
+    for call in CALLS.values():
+        await call(connector.client, connector.namespace)
+
+
+@pytest.mark.parametrize("right", [pytest.param(right, id=f"{right[1]} {right[0]}") for right in CALLS])
+async def test_each_right_is_needed(connector: Connector, right: Right) -> None:
+    """Without it its call is Forbidden, and the text names verb, resource and namespace."""
+    await connector.settles(right, True)
+    await connector.allow(without(right))
+    await connector.settles(right, False)
+    with pytest.raises(Forbidden, match=f'cannot {right[1]} resource "{right[0]}"'):
+        await CALLS[right](connector.client, connector.namespace)
+
+
+async def test_it_may_not_do_more(connector: Connector) -> None:
+    """No secrets, no pods of its own, nothing in the cluster's own objects."""
+    for verb, resource in (
+        ("get", Resource("", "v1", "secrets")),
+        ("list", Resource("", "v1", "secrets")),
+        ("create", PODS),
+        ("delete", PODS),
+        ("delete", RAYCLUSTERS),
+        ("deletecollection", RAYJOBS),
+        ("create", BINDINGS),
+    ):
+        assert not await connector.client.may(verb, resource, connector.namespace)
