@@ -8,14 +8,18 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from flytekit.configuration import SerializationSettings
 from flytekit.core.context_manager import ExecutionParameters, FlyteContextManager
 from flytekit.core.python_function_task import PythonFunctionTask
+from flytekit.core.pod_template import PodTemplate
 from flytekit.extend import TaskPlugins
+from flytekit.models.task import K8sObjectMetadata, K8sPod
 
 from flytekitplugins.kuberay.config import (
     AutoscalerOptionsConfig,
@@ -24,6 +28,7 @@ from flytekitplugins.kuberay.config import (
     SubmitterConfig,
     WorkerNodeConfig,
 )
+from flytekitplugins.kuberay.config.podtemplate import pod_spec_of
 from flytekitplugins.kuberay.errors import KubeRayError
 from flytekitplugins.kuberay.wire import RayTask, from_config, to_config_entry, to_custom
 
@@ -108,6 +113,32 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         """The task's config, with what flyteidl has no field for."""
         return {**(super().get_config(settings) or {}), **to_config_entry(self._ray_task())}
 
+    def get_k8s_pod(self, settings: SerializationSettings) -> K8sPod:
+        """The task's own pod, None without a pod template; its pod spec may be a dict, which flytekit can't read."""
+        template = self.pod_template
+        if template is None or not isinstance(template.pod_spec, Mapping):
+            return super().get_k8s_pod(settings)
+        spec = pod_spec_of(template)
+        own = spec.get("containers") or []
+        written = self._written_containers(template, own, settings)
+        containers = [_over(container, new) for container, new in zip_longest(own, written, fillvalue={})]
+        metadata = K8sObjectMetadata(labels=template.labels, annotations=template.annotations)
+        return K8sPod(
+            metadata, {**spec, "containers": containers}, primary_container_name=template.primary_container_name
+        )
+
+    def _written_containers(
+        self, template: PodTemplate, own: Sequence[Mapping[str, Any]], settings: SerializationSettings
+    ) -> list[dict[str, Any]]:
+        """The containers by their names and images only, as flytekit writes them: it adds the task to the primary."""
+        from flytekit.core.utils import _serialize_pod_spec
+        from kubernetes.client import V1Container, V1PodSpec
+
+        names = [V1Container(name=container.get("name", ""), image=container.get("image")) for container in own]
+        stub = replace(template, pod_spec=V1PodSpec(containers=names))
+        written: list[dict[str, Any]] = _serialize_pod_spec(stub, self._get_container(settings), settings)["containers"]
+        return written
+
     def _ray_task(self) -> RayTask:
         primary = self.pod_template.primary_container_name if self.pod_template else ""
         return from_config(self._ray_config(), primary)
@@ -116,6 +147,11 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         # read anew each time: with_overrides(task_config=...) may have changed it
         config: RayJobConfig | None = self.task_config
         return RayJobConfig() if config is None else config
+
+
+def _over(container: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    env = [*(new.get("env") or []), *(container.get("env") or [])]
+    return {**container, **new, **({"env": env} if env else {})}
 
 
 def _ray() -> Any:
