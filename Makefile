@@ -8,7 +8,7 @@ export RAY_AUTH_MODE := disabled
 export PYTHON MAKECMDGOALS
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test test-packaging test-lowest coverage lint types contracts format golden bench lock clean
+.PHONY: help set-up demo test test-e2e test-packaging test-lowest coverage lint types contracts format golden docs bench lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
@@ -21,6 +21,9 @@ demo: set-up ## Run the example on Ray in process, then print the RayJob that it
 
 test: set-up ## Run the tests
 	$(BIN)/pytest $(ARGS)
+
+test-e2e: set-up ## Run the tests that start real Ray processes (a minute)
+	$(BIN)/pytest -m e2e
 
 test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)
 	$(BIN)/pytest -m packaging tests/test_packaging.py
@@ -49,6 +52,9 @@ format: set-up ## Format the code, and fix what ruff can
 golden: set-up ## Write the YAML beside each example anew
 	$(BIN)/pytest -q tests/test_examples.py --golden
 
+docs: set-up ## Write the tables of docs/settings.md anew
+	$(BIN)/python tools/docs.py
+
 bench: set-up ## Print what this package costs, as ratios measured in one run
 	$(BIN)/python bench/run.py
 
@@ -57,4 +63,4 @@ lock: set-up ## Write requirements.lock anew: the newest versions that setup.py 
 		--custom-compile-command "make lock" setup.py dev-requirements.txt --output-file requirements.lock
 
 clean: ## Remove .venv and what the tools left
-	rm -rf .venv .venv-lowest build dist .coverage *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-bench build dist .coverage *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

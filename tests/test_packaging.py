@@ -11,9 +11,10 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.command import output_of
 
 ROOT = Path(__file__).parent.parent
 UV = ROOT / "tools" / "uv"
@@ -38,14 +39,6 @@ print(json.dumps({
     "ray": TaskPlugins.find_pythontask_plugin(flytekitplugins.ray.RayJobConfig).__module__,
 }))
 """
-
-
-def output_of(*command: str | Path, **options: Any) -> str:
-    """What the command printed; its own error text stands in pytest's report when it fails."""
-    done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False, **options)
-    assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout}"
-    printed: str = done.stdout
-    return printed
 
 
 def copied(names: list[str], target: Path) -> None:
