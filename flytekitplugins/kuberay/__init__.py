@@ -1,4 +1,4 @@
-"""Ray on Flyte through KubeRay: the names a user needs. Importing it registers the task type.
+"""Ray on Flyte through KubeRay: the names a user needs. Importing it registers the task type and its connector.
 
 `import flytekit` loads this module for every user, unguarded: it loads neither `kubernetes` nor `ray` nor `grpc`.
 """
@@ -10,6 +10,7 @@ from flytekitplugins.kuberay.config import (
     SubmitterConfig,
     WorkerNodeConfig,
 )
+from flytekitplugins.kuberay.connector import register
 from flytekitplugins.kuberay.errors import ConfigError, KubeRayError, TaskError
 from flytekitplugins.kuberay.task import RayFunctionTask
 
@@ -25,4 +26,4 @@ __all__ = [
     "WorkerNodeConfig",
 ]
 
-# The connector's registration goes here: a lazy one, which loads `kubernetes` with the first call.
+register()

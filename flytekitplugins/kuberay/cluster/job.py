@@ -44,9 +44,7 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
     head = build_group_template(task_pod, HEAD, ray.head.k8s_pod if ray.head else None, task, settings)
     workers = [build_group_template(task_pod, WORKER, group.k8s_pod, task, settings) for group in ray.workers]
     submitter = (
-        build_submitter(task_pod, ray.extras, task, settings)
-        if _submission_mode(ray, settings) == "K8sJobMode"
-        else None
+        build_submitter(task_pod, ray, task, settings) if _submission_mode(ray, settings) == "K8sJobMode" else None
     )
     _refuse(_built_problems(task, head, workers, submitter))
     job = {

@@ -15,7 +15,8 @@ from ..pod.environment import merge_env, platform_env
 from ..pod.merge import merge_pod_spec
 from ..pod.template import PodTemplate, container_of
 from ..settings import Settings
-from ..wire import Extras, FlyteTask, K8sPod, Manifest
+from ..wire import Extras, FlyteTask, K8sPod, Manifest, RayTask
+from .submit_command import submit_command
 
 CONTAINER_NAME = "ray-job-submitter"
 _PATH = "config.kuberay.submitter"
@@ -46,19 +47,19 @@ def submitter_problems(extras: Extras) -> Iterator[Problem]:
             yield replace(problem, path=problem.path.replace(".containers[0]", ""))
 
 
-def build_submitter(task_pod: PodTemplate, extras: Extras, task: FlyteTask, settings: Settings) -> PodTemplate:
+def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> PodTemplate:
     """The submitter's pod template, with the user's own on top.
 
     Args:
         task_pod: The pod that the groups start from; never a group's.
-        extras: The task's resources and template for the submitter, without `submitter_problems`.
+        ray: With the task's resources and template for the submitter, without `submitter_problems`.
         task: For its accelerator, whose scheduling the submitter does not share.
         settings: The platform's settings.
     """
     scheduled = _without_gpu_scheduling(task_pod.spec, task, settings)
     spec: Manifest = {key: scheduled[key] for key in _KEPT if scheduled.get(key)}
-    spec |= {"restartPolicy": "Never", "containers": [_container(task_pod, extras, settings)]}
-    own = extras.submitter_template or K8sPod({})
+    spec |= {"restartPolicy": "Never", "containers": [_container(task_pod, ray, settings)]}
+    own = ray.extras.submitter_template or K8sPod({})
     return replace(
         task_pod,
         spec=merge_pod_spec(spec, _overlay(own)),
@@ -73,7 +74,7 @@ def built_submitter_problems(built: PodTemplate) -> Iterator[Problem]:
     yield from final_pod_problems(built.spec, f"{_PATH}.template")
 
 
-def _container(task_pod: PodTemplate, extras: Extras, settings: Settings) -> Manifest:
+def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manifest:
     primary = container_of(task_pod.spec, task_pod.primary)
     ray_env = [entry for entry in primary.get("env") or [] if entry["name"].startswith("RAY_")]
     container = {
@@ -81,7 +82,8 @@ def _container(task_pod: PodTemplate, extras: Extras, settings: Settings) -> Man
         "image": primary.get("image"),
         "imagePullPolicy": primary.get("imagePullPolicy"),
         "env": merge_env(platform_env(settings), ray_env),
-        "resources": {**settings.kuberay.submitter_resources, **(extras.submitter_resources or {})},
+        "resources": {**settings.kuberay.submitter_resources, **(ray.extras.submitter_resources or {})},
+        **submit_command(primary["args"], ray.runtime_env_yaml),
     }
     return {key: value for key, value in container.items() if value}
 

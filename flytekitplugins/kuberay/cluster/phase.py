@@ -1,0 +1,170 @@
+"""What a RayJob's status means for its Flyte task: pure, from status and result files to a phase and its reason.
+
+What the caller makes of an answer decides much here: with declared outputs, SUCCEEDED makes propeller read error.pb
+itself, so that the user's own error code, kind and recoverability arrive; FAILED is flattened and never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flyteidl.core.execution_pb2 import TaskExecution
+
+from ..wire import Manifest
+from .names import ATTEMPT_KEY
+
+WAITING: Mapping[str, tuple[TaskExecution.Phase, str]] = {
+    "": (TaskExecution.QUEUED, "KubeRay has not looked at it yet"),
+    "Waiting": (TaskExecution.QUEUED, "KubeRay waits for the cluster to submit to"),
+    "Suspending": (TaskExecution.QUEUED, "it is being suspended"),
+    "Suspended": (TaskExecution.QUEUED, "it is suspended, waiting for its queue"),
+    "Initializing": (TaskExecution.INITIALIZING, "the Ray cluster is starting"),
+    "Retrying": (TaskExecution.INITIALIZING, "KubeRay starts another cluster for it"),
+}
+"""States before the job runs, when whatever jobStatus says is stale. New is an empty status."""
+
+_ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
+_ENDED_JOBS = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+_PERMANENT_REASONS: Mapping[str, str] = {
+    "AppFailed": "the task's process failed",
+    "DeadlineExceeded": "it ran longer than its deadline",
+    "ValidationFailed": "KubeRay refuses it",
+}
+"""Reasons of a failure that another attempt would meet again; with any other one it may help."""
+
+_LONGEST = 2000
+_HEAD = 400
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What the phases need of a RayJob."""
+
+    uid: str
+    attempt_key: str
+    terminating: bool
+    deployment: str  # status.jobDeploymentStatus
+    job: str  # status.jobStatus
+    reason: str
+    message: str
+    cluster: str  # status.rayClusterName
+    dashboard: str  # status.dashboardURL
+    job_id: str
+
+
+@dataclass(frozen=True)
+class UserError:
+    """What error.pb says."""
+
+    code: str
+    message: str
+    recoverable: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """Which result files of an attempt stand; `unreadable` says why that isn't known."""
+
+    outputs: bool = False
+    error: UserError | None = None
+    unreadable: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A phase and the reason in words for the task's owner."""
+
+    phase: TaskExecution.Phase
+    message: str
+
+
+def view_of(manifest: Manifest) -> JobView:
+    """The view of a RayJob manifest."""
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    return JobView(
+        uid=metadata.get("uid", ""),
+        attempt_key=(metadata.get("labels") or {}).get(ATTEMPT_KEY, ""),
+        terminating="deletionTimestamp" in metadata,
+        deployment=status.get("jobDeploymentStatus", ""),
+        job=status.get("jobStatus", ""),
+        reason=status.get("reason", ""),
+        message=shortened(status.get("message", "")),
+        cluster=status.get("rayClusterName", ""),
+        dashboard=status.get("dashboardURL", ""),
+        job_id=status.get("jobId", ""),
+    )
+
+
+def needs_results(view: JobView | None) -> bool:
+    """Whether the phase depends on the result files: the job has ended, or its RayJob is gone (None)."""
+    if view is None or view.deployment in _ENDED_DEPLOYMENTS:
+        return True
+    return view.deployment == "Running" and view.job in _ENDED_JOBS
+
+
+def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
+    """The task's phase.
+
+    Args:
+        view: The RayJob; None when it is gone.
+        results: The result files, where `needs_results`.
+        has_outputs: Whether the task declares outputs.
+    """
+    if needs_results(view):
+        return _end_of(view, results, has_outputs=has_outputs)
+    assert view is not None  # needs_results says so
+    if view.deployment in WAITING:
+        phase, text = WAITING[view.deployment]
+        return Verdict(phase, f"{text}: {view.message}" if view.message and view.deployment != "Suspended" else text)
+    if view.deployment == "Running":
+        return Verdict(TaskExecution.RUNNING, view.message or "the Ray cluster is up, the job is being submitted")
+    return Verdict(TaskExecution.RUNNING, f"KubeRay reports {view.deployment!r}, which this release does not know")
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:_HEAD]}\n[{len(text) - longest} characters cut]\n{text[len(text) - longest + _HEAD :]}"
+
+
+def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
+    """The phase of a job that has ended; what the user's code left decides before what Ray says."""
+    if results.error is not None:
+        return _user_failure(results.error, has_outputs=has_outputs)
+    if view is not None and view.job == "STOPPED":
+        return Verdict(TaskExecution.FAILED, "the Ray job was stopped by someone")
+    if view is None or view.job != "SUCCEEDED":
+        return Verdict(TaskExecution.SUCCEEDED, "outputs stand") if results.outputs else _failure(view, results)
+    return _success(view, results, has_outputs=has_outputs)
+
+
+def _success(view: JobView, results: Results, *, has_outputs: bool) -> Verdict:
+    """The phase of a job that Ray calls succeeded: with declared outputs, not before they stand."""
+    if results.outputs or not has_outputs:
+        return Verdict(TaskExecution.SUCCEEDED, "the Ray job has succeeded")
+    if results.unreadable:
+        unread = f"the outputs were not looked at: {results.unreadable}"
+        return Verdict(TaskExecution.SUCCEEDED, f"the Ray job has succeeded; {unread}")
+    if view.deployment == "Running":
+        return Verdict(TaskExecution.RUNNING, "the Ray job has ended, its outputs are awaited")
+    return Verdict(TaskExecution.RETRYABLE_FAILED, "the Ray job has succeeded but wrote no outputs")
+
+
+def _user_failure(error: UserError, *, has_outputs: bool) -> Verdict:
+    text = shortened(f"{error.code}: {error.message}")
+    if has_outputs:
+        return Verdict(TaskExecution.SUCCEEDED, text)  # makes propeller read error.pb
+    return Verdict(TaskExecution.RETRYABLE_FAILED if error.recoverable else TaskExecution.FAILED, text)
+
+
+def _failure(view: JobView | None, results: Results) -> Verdict:
+    unread = f" (the result files were not read: {results.unreadable})" if results.unreadable else ""
+    if view is None:
+        text = "the RayJob was deleted by someone else before the task had ended"
+        return Verdict(TaskExecution.RETRYABLE_FAILED, text + unread)
+    reason = view.reason or ("AppFailed" if view.job == "FAILED" else view.deployment)
+    permanent = _PERMANENT_REASONS.get(reason)
+    text = f"{permanent or 'the Ray job failed'} [{reason}] {view.message}".rstrip()
+    return Verdict(TaskExecution.FAILED if permanent else TaskExecution.RETRYABLE_FAILED, text + unread)

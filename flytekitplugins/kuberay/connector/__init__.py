@@ -1,0 +1,77 @@
+"""The Flyte connector for task type `ray`: what `pyflyte serve connector` finds through the entry point.
+
+`import flytekit` loads this module for every user, so it loads nothing that can wait: `service`, and with it
+`kubernetes`, comes with the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from flytekit.extend.backend.base_connector import AsyncConnectorBase, ConnectorRegistry, Resource
+from flytekit.models.literals import LiteralMap
+from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
+
+from .metadata import JobMetadata
+
+if TYPE_CHECKING:
+    from .service import RayJobService
+
+TASK_TYPE = "ray"
+
+
+class RayConnector(AsyncConnectorBase):
+    """Creates, follows and deletes the RayJob of a task, over gRPC. No rules of its own.
+
+    Args:
+        service: For tests; by default one with the settings of FLYTE_KUBERAY_CONFIG, made with the first call.
+    """
+
+    name = "KubeRay Connector"
+
+    def __init__(self, service: RayJobService | None = None) -> None:
+        super().__init__(  # flytekit's annotation means the class
+            metadata_type=JobMetadata,  # type: ignore[arg-type]
+            task_type_name=TASK_TYPE,
+            task_type_version=0,
+        )
+        self._service = service
+        self._starting = asyncio.Lock()
+
+    async def create(  # type: ignore[override]  # a coroutine, as flytekit's service accepts
+        self,
+        task_template: TaskTemplate,
+        output_prefix: str,
+        inputs: LiteralMap | None = None,
+        task_execution_metadata: TaskExecutionMetadata | None = None,
+        **kwargs: Any,
+    ) -> JobMetadata:
+        """What identifies the task's RayJob, which stands in the cluster now.
+
+        Raises:
+            KubeRayError: It does not; the text says why, and what to do.
+        """
+        service = await self._running()
+        return await service.create(task_template, output_prefix, inputs, task_execution_metadata)
+
+    async def get(self, resource_meta: JobMetadata, **kwargs: Any) -> Resource:  # type: ignore[override]  # as create
+        """The task's phase and its reason. Raises nothing for a fault that may pass."""
+        return await (await self._running()).get(resource_meta)
+
+    async def delete(self, resource_meta: JobMetadata, **kwargs: Any) -> None:  # type: ignore[override]  # as create
+        """Nothing; the RayJob is going, or is gone. Raises nothing."""
+        await (await self._running()).delete(resource_meta)
+
+    async def _running(self) -> RayJobService:
+        async with self._starting:
+            if self._service is None:
+                from .service import RayJobService
+
+                self._service = await RayJobService.start()
+            return self._service
+
+
+def register() -> None:
+    """Nothing; flytekit knows the connector. A second call replaces it."""
+    ConnectorRegistry.register(RayConnector(), override=True)

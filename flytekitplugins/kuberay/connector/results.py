@@ -1,0 +1,72 @@
+"""Reads which result files of an attempt stand: error.pb and outputs.pb, with the connector's own identity.
+
+Reading blocks, so it is done by a few threads of its own, within a time, once for each attempt that has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
+from flytekit.core.data_persistence import FileAccessProvider
+
+from ..cluster.phase import Results, UserError
+
+_THREADS = 8
+_SECONDS = 5.0
+
+
+class ResultReader:
+    """Reads result files through flytekit's FileAccessProvider.
+
+    Args:
+        files: For tests; by default one for the object store of the connector's own configuration.
+    """
+
+    def __init__(self, files: FileAccessProvider | None = None) -> None:
+        self._files = files
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kuberay-results")
+
+    async def read(self, output_prefix: str) -> Results:
+        """The result files below an output prefix. Raises nothing: what can't be read is `unreadable`."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(self._threads, self._read, output_prefix), _SECONDS)
+        except asyncio.TimeoutError:
+            return Results(unreadable=f"no answer from the object store within {_SECONDS:.0f} s")
+        except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
+            return Results(unreadable=f"{type(error).__name__}: {str(error)[:300]}")
+
+    def close(self) -> None:
+        """Nothing; no new file is read."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, output_prefix: str) -> Results:
+        prefix = output_prefix.rstrip("/")
+        if (document := self._content(f"{prefix}/error.pb")) is not None:
+            return Results(error=_user_error(document))
+        return Results(outputs=self._stands(f"{prefix}/outputs.pb"))
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return bytes(self._filesystem(path).cat_file(path))
+        except FileNotFoundError:
+            return None
+
+    def _stands(self, path: str) -> bool:
+        filesystem = self._filesystem(path)
+        filesystem.invalidate_cache()
+        return bool(filesystem.exists(path))
+
+    def _filesystem(self, path: str) -> Any:
+        if self._files is None:
+            self._files = FileAccessProvider(tempfile.mkdtemp(prefix="flyte-kuberay-"), raw_output_prefix="")
+        return self._files.get_filesystem_for_path(path)
+
+
+def _user_error(document: bytes) -> UserError:
+    error = ErrorDocument.FromString(document).error
+    return UserError(error.code, error.message, recoverable=error.kind == ContainerError.RECOVERABLE)

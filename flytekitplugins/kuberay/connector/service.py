@@ -1,0 +1,300 @@
+"""Create, get and delete of a task's RayJob: decode, fetch, build, call, encode.
+
+All state is in the cluster and in the resource metadata, so that a restarted or second connector loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from flyteidl.core.execution_pb2 import TaskExecution
+from flytekit.extend.backend.base_connector import Resource
+from flytekit.models.literals import LiteralMap
+from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
+
+from .. import kube
+from ..cluster.job import build_ray_job
+from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, NODE_KEY, attempt_key, attempt_of, node_key
+from ..cluster.phase import JobView, Results, Verdict, needs_results, phase_of, view_of
+from ..errors import KubeRayError
+from ..pod.base import base_template_name, base_template_namespaces
+from ..settings import Settings, load_settings
+from ..wire import FlyteTask, Manifest
+from .metadata import JobMetadata
+from .results import ResultReader
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 2.0
+_STALEST = 60.0
+"""Seconds after which a view of the cluster is not trusted without a direct read."""
+
+_SYNC_SECONDS = 3.0
+_READ_SECONDS = 4.0
+_NOTES = 500
+
+
+class RayJobService:
+    """The connector's work on one cluster, in the event loop that runs when it is made.
+
+    Args:
+        client: The cluster.
+        settings: The platform's settings.
+        results: Reads result files.
+    """
+
+    def __init__(self, client: kube.KubeClient, settings: Settings, results: ResultReader) -> None:
+        self._client, self._settings, self._results = client, settings, results
+        ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
+        self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=settings.kuberay.namespaces)
+        self._ended: dict[str, Results] = {}
+        self._last: dict[str, Verdict] = {}
+        self._background: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def start(cls) -> RayJobService:
+        """A service on the cluster and with the settings of this process.
+
+        Raises:
+            KubeRayError: The settings or the way to the cluster are no good.
+        """
+        settings = load_settings()
+        own = settings.kuberay
+        client = await kube.ApiKubeClient.open(own.kubeconfig or "", own.context or "", user_agent=MANAGER)
+        service = cls(client, settings, ResultReader())
+        service.watch()
+        return service
+
+    def watch(self) -> None:
+        """Nothing; the view of the cluster begins to fill."""
+        self._jobs.start()
+
+    async def close(self) -> None:
+        """Nothing; what runs in the background is ended."""
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._jobs.stop()
+        self._results.close()
+        await self._client.close()
+
+    async def create(
+        self,
+        template: TaskTemplate,
+        output_prefix: str,
+        inputs: LiteralMap | None,
+        execution: TaskExecutionMetadata | None,
+    ) -> JobMetadata:
+        """What identifies the task's RayJob, which stands in the cluster now, made by this call or an earlier one.
+
+        Raises:
+            KubeRayError: It does not; the text says why, and what to do.
+        """
+        task = _task_of(template, output_prefix, inputs, execution)
+        deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
+        base = await self._base_template(task, deadline)
+        manifest = build_ray_job(task, self._settings, base)
+        if attempt_of(task):
+            await self._remove_earlier(task, deadline)
+        created = await self._created(manifest, deadline)
+        metadata = created.manifest["metadata"]
+        return JobMetadata(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            output_prefix=output_prefix,
+            has_outputs=bool(task.template.interface.outputs.variables),
+            notes="; ".join(created.warnings)[:_NOTES],
+        )
+
+    async def get(self, metadata: JobMetadata) -> Resource:
+        """The task's phase and its reason, from the view of the cluster; a direct read only where that can't tell.
+
+        Raises nothing for a fault that may pass: such answers are counted for a task's whole life.
+        """
+        try:
+            view = await self._view(metadata)
+        except kube.ApiError as error:
+            return _answer(metadata, None, self._unreachable(metadata, error))
+        results = await self._results_of(metadata, view) if needs_results(view) else Results()
+        verdict = phase_of(view, results, has_outputs=metadata.has_outputs)
+        self._last[metadata.uid] = verdict
+        return _answer(metadata, view, verdict)
+
+    async def delete(self, metadata: JobMetadata) -> None:
+        """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
+        self._last.pop(metadata.uid, None)
+        self._ended.pop(metadata.uid, None)
+        deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
+        try:
+            await self._retried(lambda seconds: self._delete(metadata, seconds), deadline)
+        except kube.ApiError as error:
+            _log.warning("%s; the deletion is tried on", error)
+            self._spawn(self._delete_later(metadata))
+
+    async def _base_template(self, task: FlyteTask, deadline: float) -> Manifest | None:
+        """The base PodTemplate, from the first namespace that has it."""
+        name = base_template_name(task, self._settings)
+        for namespace in base_template_namespaces(task, self._settings) if name else ():
+            try:
+                return await self._retried(
+                    lambda seconds, where=namespace: self._client.get(  # type: ignore[misc]  # a default binds the loop's value
+                        kube.POD_TEMPLATES, where, name, timeout=seconds
+                    ),
+                    deadline,
+                )
+            except kube.NotFound:
+                continue
+        return None
+
+    async def _remove_earlier(self, task: FlyteTask, deadline: float) -> None:
+        """Deletes what earlier attempts of the node left: a create that raised is followed by no delete."""
+        selector = kube.Selector(labels=f"{NODE_KEY}={node_key(task.output_prefix)}")
+        namespace, own = task.execution.namespace, attempt_key(task.output_prefix)
+        page = await self._retried(
+            lambda seconds: self._client.list_page(kube.RAYJOBS, namespace, selector, timeout=seconds), deadline
+        )
+        for metadata in (item["metadata"] for item in page.items):
+            if metadata["labels"].get(ATTEMPT_KEY) != own:
+                await self._retried(lambda seconds, m=metadata: self._delete_object(m, seconds), deadline)  # type: ignore[misc]  # as above
+
+    async def _created(self, manifest: Manifest, deadline: float) -> kube.Created:
+        """The RayJob as the cluster has it; one of the same attempt that is there already is it too."""
+        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        while True:
+            try:
+                return await self._retried(
+                    lambda seconds: self._client.create(kube.RAYJOBS, namespace, manifest, timeout=seconds), deadline
+                )
+            except kube.AlreadyExists:
+                standing = await self._standing(namespace, name, deadline)
+            if standing is None:
+                continue
+            if standing["metadata"]["labels"].get(ATTEMPT_KEY) != manifest["metadata"]["labels"][ATTEMPT_KEY]:
+                raise KubeRayError(f"RayJob {namespace}/{name} exists and is not of this task; delete or rename it")
+            if "deletionTimestamp" not in standing["metadata"]:
+                return kube.Created(standing)
+            if time.monotonic() + _FIRST_PAUSE > deadline:
+                raise KubeRayError(f"RayJob {namespace}/{name} of this attempt is still being deleted; try again")
+            await asyncio.sleep(_FIRST_PAUSE)
+
+    async def _standing(self, namespace: str, name: str, deadline: float) -> Manifest | None:
+        try:
+            return await self._retried(
+                lambda seconds: self._client.get(kube.RAYJOBS, namespace, name, timeout=seconds), deadline
+            )
+        except kube.NotFound:
+            return None
+
+    async def _view(self, metadata: JobMetadata) -> JobView | None:
+        """The RayJob of the task; None when it is gone for certain.
+
+        Raises:
+            ApiError: That isn't known now.
+        """
+        await self._jobs.wait_synced(_SYNC_SECONDS)
+        view = self._jobs.get(metadata.namespace, metadata.name)
+        if view is not None and view.uid == metadata.uid and self._jobs.age() < _STALEST:
+            return view
+        try:
+            found = view_of(
+                await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_READ_SECONDS)
+            )
+        except kube.NotFound:
+            return None
+        return found if found.uid == metadata.uid else None
+
+    def _unreachable(self, metadata: JobMetadata, error: kube.ApiError) -> Verdict:
+        """The last answer again, or RUNNING: no terminal phase follows from missing knowledge."""
+        last = self._last.get(metadata.uid)
+        return last or Verdict(TaskExecution.RUNNING, f"the cluster can't be reached, the task may go on: {error}")
+
+    async def _results_of(self, metadata: JobMetadata, view: JobView | None) -> Results:
+        """The result files; read again while they may still come or could not be read."""
+        if metadata.uid in self._ended:
+            return self._ended[metadata.uid]
+        results = await self._results.read(metadata.output_prefix)
+        settled = results.error is not None or results.outputs or view is None or view.deployment != "Running"
+        if settled and not results.unreadable:
+            self._ended[metadata.uid] = results
+        return results
+
+    async def _delete(self, metadata: JobMetadata, seconds: float) -> None:
+        await self._delete_object(
+            {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}, seconds
+        )
+
+    async def _delete_object(self, metadata: Manifest, seconds: float) -> None:
+        """Deletes a RayJob by its uid; one that is gone, or a namesake's, needs no deletion."""
+        try:
+            await self._client.delete(
+                kube.RAYJOBS, metadata["namespace"], metadata["name"], uid=metadata["uid"], timeout=seconds
+            )
+        except (kube.NotFound, kube.Conflict):
+            return
+
+    async def _delete_later(self, metadata: JobMetadata) -> None:
+        pause = _LONGEST_PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                return await self._delete(metadata, _READ_SECONDS)
+            except kube.ApiError as error:
+                _log.warning("%s", error)
+                pause = min(pause * 2, 60.0)
+
+    async def _retried(self, call: Callable[[float], Awaitable[T]], deadline: float) -> T:
+        """What the call gives, tried again after a passing fault until the deadline.
+
+        Raises:
+            ApiError: One that will not pass, or the last one in time.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await call(max(deadline - time.monotonic(), _FIRST_PAUSE))
+            except kube.ApiError as error:
+                wait = max(error.retry_after or 0.0, pause)
+                if not error.transient or time.monotonic() + wait >= deadline:
+                    raise
+            await asyncio.sleep(wait)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _task_of(
+    template: TaskTemplate, output_prefix: str, inputs: LiteralMap | None, execution: TaskExecutionMetadata | None
+) -> FlyteTask:
+    """The request in flyteidl's own messages, as the builder takes it.
+
+    Raises:
+        KubeRayError: It says nothing of its execution.
+    """
+    if execution is None or not execution.namespace:
+        raise KubeRayError(
+            "the request has no task_execution_metadata; only propeller or this package can start a task"
+        )
+    return FlyteTask(
+        template.to_flyte_idl(), execution.to_flyte_idl(), output_prefix, inputs.to_flyte_idl() if inputs else None
+    )
+
+
+def _answer(metadata: JobMetadata, view: JobView | None, verdict: Verdict) -> Resource:
+    where = f"RayJob {metadata.namespace}/{metadata.name}"
+    message = f"{where}: {verdict.message}" + (f" (API server: {metadata.notes})" if metadata.notes else "")
+    info = {"rayJob": f"{metadata.namespace}/{metadata.name}", "output_prefix": metadata.output_prefix}
+    if view is not None:
+        info |= {"rayCluster": view.cluster, "jobId": view.job_id, "dashboardURL": view.dashboard}
+    return Resource(
+        phase=verdict.phase, message=message, custom_info={key: value for key, value in info.items() if value}
+    )

@@ -1,0 +1,1 @@
+"""The connector over real gRPC, on a real API server."""
