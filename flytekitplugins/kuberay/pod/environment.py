@@ -39,9 +39,9 @@ def identity_env(execution: TaskExecutionMetadata) -> list[Manifest]:
     Source: k8s_resource_adds.go GetExecutionEnvVars.
     """
     task_execution = execution.task_execution_id
-    if not has_field(task_execution.node_execution_id, "execution_id"):
-        return []
     run = task_execution.node_execution_id.execution_id
+    if not run.name:  # flytekit's model turns an absent execution into an empty one
+        return []
     values = {
         IDENTITY_MARK: run.name,
         "FLYTE_INTERNAL_EXECUTION_PROJECT": run.project,
