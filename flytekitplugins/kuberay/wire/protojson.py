@@ -21,9 +21,14 @@ def has_field(message: Any, name: str) -> bool:
     return bool(message.HasField(name))
 
 
+def which(message: Any, oneof: str) -> str:
+    """The field of a protobuf message's oneof that is set; "" for none."""
+    return str(message.WhichOneof(oneof) or "")
+
+
 def plain_struct(struct: Any) -> dict[str, Any]:
-    """A google.protobuf.Struct as plain data: nulls kept, whole numbers as int (it knows only doubles)."""
-    return {key: _plain_value(value) for key, value in struct.fields.items()}
+    """A google.protobuf.Struct as plain data: keys sorted, nulls kept, whole numbers as int (it knows only doubles)."""
+    return {key: _plain_value(value) for key, value in sorted(struct.fields.items())}
 
 
 def _plain_value(value: Any) -> Any:
@@ -105,20 +110,22 @@ def message(unknown: Callable[[str], None] | None = None, /, **fields: Reader) -
         unknown: Told the path of each key that is no field.
         fields: camelCase name -> reader; the snake_case name is read too. A null field counts as unset.
     """
-    names = {alias: name for name in fields for alias in (name, _snake_case(name))}
+    aliases = {name: {name, _snake_case(name)} for name in fields}
+    known = set().union(*aliases.values())
 
     def read(value: Any, path: str, problems: list[Problem]) -> dict[str, Any]:
+        given = {key: item for key, item in mapping(value, path, problems).items() if item is not None}
+        if unknown:
+            for key in sorted(given.keys() - known):
+                unknown(f"{path}.{key}")
         found: dict[str, Any] = {}
-        for key, item in mapping(value, path, problems).items():
-            name = names.get(key)
-            if name is None:
-                if unknown:
-                    unknown(f"{path}.{key}")
-            elif name in found:
+        for name, reader in fields.items():
+            keys = sorted(aliases[name] & given.keys())
+            if len(keys) > 1:
                 problems.append(Problem(f"{path}.{name}", "is given twice", f"drop {_snake_case(name)}"))
-            elif item is not None:
-                found[name] = fields[name](item, f"{path}.{name}", problems)
-        return {name: found[name] for name in fields if name in found}
+            elif keys:
+                found[name] = reader(given[keys[0]], f"{path}.{name}", problems)
+        return found
 
     return read
 
