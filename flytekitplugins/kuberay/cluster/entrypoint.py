@@ -23,9 +23,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from ..errors import Problem
+
+LONGEST = 128 * 1024 - 1
+"""Bytes of an entrypoint: what Linux takes for one argument of a process. Source: linux/binfmts.h MAX_ARG_STRLEN."""
 
 _READ_BY_KUBELET = re.compile(r"\$(?=[$(])")
+
+
+def argv_problems(argv: Sequence[str], path: str) -> Iterator[Problem]:
+    """Why no process can be started with this argv, if none can."""
+    for index, argument in enumerate(argv):
+        if "\0" in argument:
+            yield Problem(f"{path}[{index}]", "holds a NUL character, which no argument can", "pass it by file")
+    size = len(format_entrypoint(argv).encode())
+    if size > LONGEST:
+        remedy = f"Linux takes {LONGEST} bytes for one command line: pass large values by file, as Flyte's inputs are"
+        yield Problem(path, f"is {size} bytes long as a command line", remedy)
 
 
 def format_entrypoint(argv: Sequence[str]) -> str:

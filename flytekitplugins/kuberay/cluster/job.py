@@ -18,7 +18,7 @@ from ..settings import Settings
 from ..settings.flyte import NodeSettings
 from ..wire import AutoscalerOptions, FlyteTask, Manifest, RayTask, WorkerGroup, from_template
 from . import names
-from .entrypoint import format_entrypoint
+from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems, group_template_problems
 from .submitter import build_submitter, built_submitter_problems, submitter_problems
 
@@ -46,13 +46,13 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
     submitter = (
         build_submitter(task_pod, ray, task, settings) if _submission_mode(ray, settings) == "K8sJobMode" else None
     )
-    _refuse(_built_problems(task, head, workers, submitter))
+    _refuse([*argv_problems(_argv(task_pod), "args"), *_built_problems(task, head, workers, submitter)])
     job = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": _object_metadata(task_pod, ray, task, settings),
         "spec": {
-            "entrypoint": format_entrypoint(container_of(task_pod.spec, task_pod.primary)["args"]),
+            "entrypoint": format_entrypoint(_argv(task_pod)),
             "submissionMode": _submission_mode(ray, settings),
             **_ending(ray, settings),
             **_deadline(ray, settings),
@@ -105,6 +105,12 @@ def _built_problems(
 def _refuse(problems: Iterator[Problem] | list[Problem]) -> None:
     if found := list(problems):
         raise TaskError(found)
+
+
+def _argv(task_pod: PodTemplate) -> list[str]:
+    """What the driver is to get: the arguments of the task's primary container."""
+    argv: list[str] = container_of(task_pod.spec, task_pod.primary)["args"]
+    return argv
 
 
 def _submission_mode(ray: RayTask, settings: Settings) -> str:

@@ -47,7 +47,10 @@ def over_base(spec: Manifest, base_spec: Manifest, primary: str) -> Manifest:
 
     Source: pod_helper.go MergeBasePodSpecOntoTemplate.
     """
-    merged = merge_pod_spec(with_one_service_account(_without_containers(base_spec)), _without_containers(spec))
+    below = with_one_service_account(_without_containers(base_spec))
+    if below.get("dnsPolicy") == "ClusterFirst":  # the API server writes the default into each PodTemplate
+        del below["dnsPolicy"]
+    merged = merge_pod_spec(below, _without_containers(spec))
     for field in MAGIC:
         if spec.get(field):
             merged[field] = [

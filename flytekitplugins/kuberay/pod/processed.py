@@ -26,6 +26,7 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
     base_spec = template_spec(base)
     added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
     taken = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
+    taken = {key: value for key, value in taken.items() if value != base_spec.get(key)}
     for field in MAGIC:
         if spec.get(field):
             taken[field] = [
