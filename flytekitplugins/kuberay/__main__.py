@@ -1,0 +1,8 @@
+"""`python -m flytekitplugins.kuberay`: the same program as `flyte-kuberay`."""
+
+import sys
+
+from flytekitplugins.kuberay.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

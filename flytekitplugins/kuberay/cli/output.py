@@ -1,0 +1,102 @@
+"""Standard output: a manifest alone, as YAML or JSON, in colour on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any
+
+import yaml
+
+from flytekitplugins.kuberay.wire import Manifest
+from flytekitplugins.kuberay.wire.runtime_env import _RuntimeEnvDumper
+
+_LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
+"""Line breaks in YAML 1.1, text in YAML 1.2."""
+
+_SIGNED_RADIX = re.compile(r"[-+]0[oOxXbB][\da-fA-F_]*")
+"""Text that Go's YAML reader takes for a number and PyYAML does not."""
+
+
+@contextmanager
+def reserved_stdout() -> Iterator[None]:
+    """Sends to standard error what others print: a user's module as it is imported, and processes that it starts."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def print_manifest(manifest: Manifest, form: str, color: str) -> None:
+    """Writes a manifest to standard output.
+
+    Args:
+        manifest: What to write.
+        form: `yaml` or `json`.
+        color: `always`, `never`, or `auto` for a terminal where NO_COLOR is not set.
+
+    Raises:
+        OSError: It can't be written; BrokenPipeError where the reader is gone.
+    """
+    text = format_yaml(manifest) if form == "yaml" else json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    if color == "always" or (color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
+        text = _colored(text, form)
+    try:
+        _write(text)
+    except OSError:
+        with suppress(OSError, ValueError):  # else Python complains about the rest at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def _write(text: str) -> None:
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # a caller's io.StringIO
+        sys.stdout.write(text)
+    else:  # UTF-8 whatever the locale: kubectl reads no other
+        sys.stdout.flush()
+        binary.write(text.encode())
+        binary.flush()
+
+
+def format_yaml(manifest: Manifest) -> str:
+    """The manifest as YAML that YAML 1.1 and 1.2 read alike: keys in their order, long lines whole, no anchors."""
+    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+
+
+class _Dumper(_RuntimeEnvDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, value: str) -> yaml.Node:
+    if _LINE_BREAKS_OF_OLD.search(value):
+        style = '"'
+    elif _SIGNED_RADIX.fullmatch(value):
+        style = "'"
+    elif "\n" in value:
+        style = "|"
+    else:
+        return _RuntimeEnvDumper.yaml_representers[str](dumper, value)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def _colored(text: str, form: str) -> str:
+    """The text with its keys in one colour."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Name
+
+    lexer: Any = get_lexer_by_name(form, stripnl=False)  # type: ignore[no-untyped-call]  # Pygments has no types
+    return "".join(f"\x1b[36m{part}\x1b[0m" if kind is Name.Tag else part for kind, part in lexer.get_tokens(text))

@@ -1,0 +1,139 @@
+"""Arguments, exit statuses and error texts of `flyte-kuberay`; what a command does stands in a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from flytekitplugins.kuberay.errors import KubeRayError, ProblemsError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 0, 2 for bad input, 130 when interrupted, 1 for anything else. Raises nothing.
+
+    Args:
+        argv: The arguments after the program's name; None takes those of the process.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as end:  # argparse has printed its help or what is wrong with the arguments
+        return int(end.code or 0)
+    with _logged_warnings():
+        return _status_of(arguments)
+
+
+def _status_of(arguments: argparse.Namespace) -> int:
+    try:
+        arguments.run(arguments)
+    except BrokenPipeError:  # the reader has what it wanted, as `head` does
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except ProblemsError as error:
+        return _failed(error, BAD_INPUT, arguments.debug)
+    except Exception as error:  # noqa: BLE001  # a user gets no traceback
+        return _failed(error, FAILED, arguments.debug)
+    return 0
+
+
+def _failed(error: Exception, status: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    text = str(error)
+    if not isinstance(error, KubeRayError):
+        text = f"{type(error).__name__}: {' '.join(text.split())}" + ("" if debug else " (--debug shows where)")
+    print(f"error: {text}", file=sys.stderr)
+    return status
+
+
+@contextmanager
+def _logged_warnings() -> Iterator[None]:
+    """What this package logs goes to standard error, in the form of the errors."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LowerCase("%(levelname)s: %(message)s"))
+    logger = logging.getLogger("flytekitplugins.kuberay")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _LowerCase(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        level, colon, message = super().format(record).partition(":")
+        return f"{level.lower()}{colon}{message}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
+    parser = argparse.ArgumentParser(
+        prog="flyte-kuberay",
+        description="Ray on Flyte through KubeRay.",
+        epilog="Exit status: 0, 2 for bad input, 1 for anything else that fails.",
+        parents=[common],
+        allow_abbrev=False,
+    )
+    parser.set_defaults(debug=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_render(commands, common)
+    return parser
+
+
+def _add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "render",
+        help="print the RayJob that a task becomes",
+        description="Prints the RayJob that a task becomes, and nothing else, to standard output.",
+        epilog="FILE may be - for standard input, save that of --config.",
+        parents=[common],
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_render)
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument(
+        "module",
+        metavar="MODULE.py[:TASK]",
+        nargs="?",
+        help="a Python file, loaded as `pyflyte run` does; TASK may be left out where the file has one Ray task",
+    )
+    task.add_argument("--task-template", metavar="FILE", help="a TaskTemplate, in protobuf's JSON or binary")
+    add = parser.add_argument
+    add("--config", metavar="FILE", action="append", help="the platform's YAML; repeatable, the later wins")
+    add(
+        "--pod-template",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="Kubernetes PodTemplates of the cluster, YAML or JSON; repeatable",
+    )
+    add("--execution", metavar="FILE", help="a TaskExecutionMetadata in protobuf's JSON; by default a placeholder")
+    add("--inputs", metavar="FILE", help="the task's inputs, a LiteralMap in protobuf's JSON")
+    add("--output-prefix", metavar="URI", help="where the outputs go; by default a placeholder")
+    add(
+        "--image",
+        metavar="[NAME=]IMAGE",
+        action="append",
+        default=[],
+        help="as for `pyflyte run`: the image of tasks that name none, or the one called NAME; for MODULE.py only",
+    )
+    add("-o", "--output", choices=("yaml", "json"), default="yaml", help="the form of the output (yaml)")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="auto: on a terminal without NO_COLOR")
+
+
+def _render(arguments: argparse.Namespace) -> None:
+    from flytekitplugins.kuberay.cli.output import print_manifest, reserved_stdout
+    from flytekitplugins.kuberay.cli.render import render
+
+    with reserved_stdout():
+        manifest = render(arguments)
+    print_manifest(manifest, arguments.output, arguments.color)
