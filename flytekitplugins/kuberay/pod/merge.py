@@ -8,7 +8,6 @@ Source: k8s.io/apimachinery/pkg/util/strategicpatch and the patchMergeKey tags o
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,6 +59,13 @@ def merge_pod_spec(base: Manifest, overlay: Manifest) -> Manifest:
     return _merge_maps("", base, overlay)
 
 
+def copied(value: Any) -> Any:
+    """A copy of plain data that shares nothing with it; many times quicker than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {key: copied(entry) for key, entry in value.items()}
+    return [copied(entry) for entry in value] if isinstance(value, list) else value
+
+
 def entry_key(field: str, entry: Any) -> tuple[Any, ...] | None:
     """What identifies an entry of a keyed list; None for a list without keys or an entry that is no mapping."""
     keys = DEEP_KEYS.get(field) or ENTRY_KEYS.get(field)
@@ -70,17 +76,18 @@ def entry_key(field: str, entry: Any) -> tuple[Any, ...] | None:
 
 def _merge_maps(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Manifest:
     """The maps of one field merged; a null in the overlay removes the key."""
-    directive = overlay.get(PATCH)
-    kept = {} if directive in ("replace", "delete") else _without_rivals(field, base, overlay)
-    merged = copy.deepcopy(dict(kept))
-    for key, value in overlay.items():
-        if key == PATCH:
-            continue
-        if value is None or (isinstance(value, Mapping) and value.get(PATCH) == "delete"):
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge_values(key, merged.get(key), value)
+    kept = {} if overlay.get(PATCH) in ("replace", "delete") else _without_rivals(field, base, overlay)
+    merged: Manifest = {}
+    for key in (*kept, *(key for key in overlay if key not in kept and key != PATCH)):
+        if key not in overlay:
+            merged[key] = copied(kept[key])
+        elif not _is_removal(overlay[key]):
+            merged[key] = _merge_values(key, kept.get(key), overlay[key])
     return merged
+
+
+def _is_removal(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping) and value.get(PATCH) == "delete")
 
 
 def _without_rivals(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,12 +111,12 @@ def _merge_lists(field: str, base: list[Any], overlay: list[Any]) -> list[Any]:
     """The lists of one field merged: base order first, then what is new in the overlay's order."""
     entries, replace = _without_directives(overlay)
     if field == "containers" and not overlay:
-        return copy.deepcopy(base)  # a pod without containers can't be meant; the SDK writes [] for an empty template
+        return list(map(copied, base))  # a pod without containers can't be meant; the SDK writes [] for no template
     if field in UNIONS and entries and not replace:
         return _union(base, entries)
     if field in DEEP_KEYS or field in ENTRY_KEYS:
         return _merge_entries(field, [] if replace or not overlay else base, entries)
-    return [_merge_values("", None, entry) for entry in entries]
+    return [_merge_values("", None, entry) for entry in entries if not _is_deleted(entry)]
 
 
 def _without_directives(overlay: list[Any]) -> tuple[list[Any], bool]:
@@ -118,20 +125,27 @@ def _without_directives(overlay: list[Any]) -> tuple[list[Any], bool]:
     return [entry for entry in overlay if entry != replace], replace in overlay
 
 
+def _is_deleted(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get(PATCH) == "delete"
+
+
 def _union(base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
+    """The entries of both, none twice, without those equal to a deleted one."""
+    deleted = [_merge_values("", None, entry) for entry in overlay if _is_deleted(entry)]
+    added = [_merge_values("", None, entry) for entry in overlay if not _is_deleted(entry)]
     union: list[Any] = []
-    for entry in (*base, *overlay):
-        if entry not in union:
-            union.append(copy.deepcopy(entry))
+    for entry in (*base, *added):
+        if entry not in union and entry not in deleted:
+            union.append(copied(entry))
     return union
 
 
 def _merge_entries(field: str, base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
     """The entries of a keyed list: matching ones merged or replaced, deleted ones gone, new ones last."""
-    merged = {_position(field, entry, index): copy.deepcopy(entry) for index, entry in enumerate(base)}
+    merged = {_position(field, entry, index): copied(entry) for index, entry in enumerate(base)}
     for index, entry in enumerate(overlay, start=len(base)):
         position = _position(field, entry, index)
-        if isinstance(entry, Mapping) and entry.get(PATCH) == "delete":
+        if _is_deleted(entry):
             merged.pop(position, None)
         elif field in DEEP_KEYS:
             merged[position] = _merge_values(field, merged.get(position), entry)
