@@ -8,7 +8,6 @@ Source: flyteplugins plugins/k8s/ray/ray.go (buildHeadPodTemplate, buildWorkerPo
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from ..pod import scheduling
 from ..pod.account import with_one_service_account
 from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problems
 from ..pod.environment import FAIL_ON_ERROR, merge_env, with_container_renamed
-from ..pod.merge import merge_pod_spec
+from ..pod.merge import copied, merge_pod_spec
 from ..pod.resources import resources_of, with_gpu_name, with_sides_agreeing
 from ..pod.shared_memory import shared_memory_conflicts
 from ..pod.template import PodTemplate, container_of
@@ -120,7 +119,7 @@ def _with_ray_container(task_pod: PodTemplate, role: Role) -> Manifest:
     ray["env"] = merge_env(ray.get("env") or [], [FAIL_ON_ERROR], role.env)
     ray["ports"] = merge_pod_spec({"ports": ray.get("ports") or []}, {"ports": _PORTS})["ports"]
     if role.lifecycle:
-        ray["lifecycle"] = {**(ray.get("lifecycle") or {}), **copy.deepcopy(role.lifecycle)}
+        ray["lifecycle"] = {**(ray.get("lifecycle") or {}), **copied(role.lifecycle)}
     return {**spec, "containers": [ray, *(c for c in spec["containers"] if c is not primary)]}
 
 
@@ -188,5 +187,5 @@ def _with_logs_sidecar(spec: Manifest, sidecar: Mapping[str, object]) -> Manifes
         volume = {"name": _RAY_LOGS_VOLUME, "emptyDir": {}}
         spec = {**spec, "volumes": [*(spec.get("volumes") or []), volume]}
         ray = {**ray, "volumeMounts": [*(ray.get("volumeMounts") or []), mount]}
-    reader = merge_pod_spec(copy.deepcopy(dict(sidecar)), {"volumeMounts": [{**mount, "readOnly": True}]})
+    reader = merge_pod_spec(copied(dict(sidecar)), {"volumeMounts": [{**mount, "readOnly": True}]})
     return {**spec, "containers": [ray, *others, reader]}

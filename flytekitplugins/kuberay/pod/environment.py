@@ -7,7 +7,6 @@ Source: flyteplugins flytek8s/k8s_resource_adds.go (DecorateEnvVars).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from flyteidl.admin.agent_pb2 import TaskExecutionMetadata
 from ..settings import Settings
 from ..wire import Manifest
 from ..wire.protojson import has_field
+from .merge import copied
 
 FAIL_ON_ERROR = {"name": "FLYTE_FAIL_ON_ERROR", "value": "true"}
 """D14 (design): without it `pyflyte-execute` ends with 0 when the user's code raised."""
@@ -70,13 +70,13 @@ def merge_env(*layers: Iterable[Mapping[str, Any]]) -> list[Manifest]:
     merged: dict[str, Manifest] = {}
     for layer in layers:
         for entry in layer:
-            merged[entry["name"]] = copy.deepcopy(dict(entry))
+            merged[entry["name"]] = copied(dict(entry))
     return list(merged.values())
 
 
 def with_container_renamed(spec: Manifest, old: str, new: str) -> Manifest:
     """A copy of the pod spec whose resource field references name a container by its new name (design D18)."""
-    renamed = copy.deepcopy(spec)
+    renamed: Manifest = copied(spec)
     for reference in _resource_field_references(renamed):
         if reference.get("containerName") == old:
             reference["containerName"] = new

@@ -6,6 +6,7 @@ from zero; values beyond 2**63-1 are cut to it.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from fractions import Fraction
@@ -29,7 +30,14 @@ def parse_quantity(text: Any) -> Fraction:
     Raises:
         ValueError: The text is no quantity.
     """
-    found = _QUANTITY.fullmatch(str(text)) if not isinstance(text, bool) else None
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is no Kubernetes quantity such as 500m, 2 or 4Gi")
+    return _parsed(str(text))
+
+
+@functools.lru_cache(maxsize=1024)  # a platform knows few amounts, and asks for each many times
+def _parsed(text: str) -> Fraction:
+    found = _QUANTITY.fullmatch(text)
     number, exponent, suffix = found.groups() if found else ("", None, None)
     if found is None or (exponent is None and suffix not in _SUFFIXES):
         raise ValueError(f"{text!r} is no Kubernetes quantity such as 500m, 2 or 4Gi")

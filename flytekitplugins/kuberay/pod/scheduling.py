@@ -6,7 +6,6 @@ utils.go (GetPodTolerations).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from flyteidl.core.tasks_pb2 import TaskTemplate
 from ..settings import Settings
 from ..wire import Manifest
 from ..wire.protojson import which
+from .merge import copied
 from .resources import requested_names, resources_of
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -118,7 +118,7 @@ def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -
     missing: list[Any] = []
     for toleration in tolerations:
         if not is_among(toleration, [*present, *missing]):
-            missing.append(copy.deepcopy(dict(toleration)))
+            missing.append(copied(dict(toleration)))
     return {**spec, "tolerations": present + missing} if missing else spec
 
 
@@ -135,7 +135,7 @@ def with_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
     """
     if not requirements:
         return spec
-    affinity = copy.deepcopy(spec.get("affinity") or {})
+    affinity = copied(spec.get("affinity") or {})
     selector = _at(_at(affinity, "nodeAffinity"), _REQUIRED)
     terms = [term for term in selector.get("nodeSelectorTerms") or [] if not _only_holds(term, requirements)] or [{}]
     selector["nodeSelectorTerms"] = [_with_expressions(term, requirements) for term in terms]
@@ -147,7 +147,7 @@ def without_requirements(spec: Manifest, requirements: list[Manifest]) -> Manife
     terms = (((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms")
     if not requirements or not terms:
         return spec
-    affinity = copy.deepcopy(spec["affinity"])
+    affinity = copied(spec["affinity"])
     kept = [left for term in terms if (left := _without_expressions(term, requirements))]
     if kept:
         affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = kept
@@ -196,7 +196,7 @@ def _with_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
     present = term.get("matchExpressions") or []
     return {
         **term,
-        "matchExpressions": [*present, *(copy.deepcopy(each) for each in requirements if each not in present)],
+        "matchExpressions": [*present, *(copied(each) for each in requirements if each not in present)],
     }
 
 
