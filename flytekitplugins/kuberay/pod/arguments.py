@@ -58,8 +58,8 @@ def with_rendered_arguments(container: Manifest, task: FlyteTask) -> Manifest:
 
 
 def argument_problems(container: Manifest, task: FlyteTask, path: str) -> Iterator[Problem]:
-    """The inputs that command or args name and that can't be put there."""
-    if task.inputs is None:
+    """The inputs that command or args name and that can't be put there; none where no input was sent."""
+    if task.inputs is None or not task.inputs.literals:
         return
     for field in ("command", "args"):
         for index, text in enumerate(container.get(field) or []):
@@ -113,17 +113,26 @@ def _format_scalar(scalar: Scalar) -> str:
     if kind in ("blob", "schema"):
         return str(getattr(scalar, kind).uri)
     if kind == "binary" and scalar.binary.tag == "msgpack":
-        return _format_go(msgpack.unpackb(scalar.binary.value, strict_map_key=False))  # type: ignore[attr-defined,no-untyped-call]  # untyped
+        return _format_msgpack(scalar.binary.value)
     raise ValueError(f"is of type {kind}, which has no text form")
+
+
+def _format_msgpack(packed: bytes) -> str:
+    try:
+        return _format_go(msgpack.unpackb(packed, strict_map_key=False))  # type: ignore[attr-defined,no-untyped-call]  # untyped
+    except (ValueError, TypeError, RecursionError) as error:  # TypeError: a list as a key
+        raise ValueError("holds msgpack data that have no text form") from error
 
 
 def _format_primitive(primitive: Primitive) -> str:
     kind = which(primitive, "value")
-    if kind == "datetime":
-        return str(primitive.datetime.ToJsonString())
-    if kind == "duration":
-        return str(primitive.duration.ToJsonString())
-    return _format_go(getattr(primitive, kind)) if kind else ""
+    if not kind:
+        raise ValueError("is empty, which has no text form")
+    if kind == "datetime":  # as Go's RFC3339Nano: a fraction ends with no 0
+        return re.sub(r"(\.\d+?)0*Z", r"\1Z", primitive.datetime.ToJsonString())
+    if kind == "duration":  # the text form of the message
+        return " ".join(f"{field.name}:{value}" for field, value in primitive.duration.ListFields())
+    return _format_go(getattr(primitive, kind))
 
 
 def _format_go(value: Any) -> str:
@@ -132,10 +141,11 @@ def _format_go(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return _format_float(value)
-    if isinstance(value, list):
+    if isinstance(value, (list, bytes)):
         return "[" + " ".join(map(_format_go, value)) + "]"
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{_format_go(key)}:{_format_go(value[key])}" for key in sorted(value, key=str)) + "]"
+        keys = sorted(value, key=lambda key: (type(key).__name__, key))
+        return "map[" + " ".join(f"{_format_go(key)}:{_format_go(value[key])}" for key in keys) + "]"
     return "<nil>" if value is None else str(value)
 
 
