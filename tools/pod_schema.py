@@ -1,4 +1,4 @@
-"""Writes flytekitplugins/kuberay/pod/schema.json: the fields of a pod template and their types, as `kubernetes` knows them.
+"""Writes flytekitplugins/kuberay/pod/schema.json: the fields of a pod spec and their types, as `kubernetes` has them.
 
     python tools/pod_schema.py     # with the newest kubernetes client installed
 

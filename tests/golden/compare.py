@@ -143,6 +143,11 @@ def _diff(path: str, expected: Any, got: Any) -> list[str]:
     return [f"{path}: expected {json.dumps(expected, default=str)}, got {json.dumps(got, default=str)}"]
 
 
+def places(one: Manifest, other: Manifest) -> list[str]:
+    """Where two canonical manifests differ, one line each."""
+    return _diff("", one, other)
+
+
 def _runtime_env(expected: Manifest, spec: Manifest) -> list[str]:
     """Compares and removes both runtimeEnvYAML: by text, else by what the YAML holds."""
     want, have = expected["rayjob"]["spec"].pop("runtimeEnvYAML", None), spec.pop("runtimeEnvYAML", None)

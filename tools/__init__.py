@@ -1,0 +1,1 @@
+"""Tools of the developers: never part of the package."""
