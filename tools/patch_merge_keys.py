@@ -2,9 +2,9 @@
 
     python tools/patch_merge_keys.py k8s.io/api/core/v1/types.go
 
-For each list of PodSpec and of the types that it reaches: the key of a strategic merge patch (`patchMergeKey`), the keys
-of a server-side apply (`listMapKey`), and the list's type, `atomic` without a word. A field's tag and the comment over
-it hold these facts.
+For each list of PodSpec and of the types that it reaches: the key of a strategic merge patch (`patchMergeKey`), the
+keys of a server-side apply (`listMapKey`), and the list's type, `atomic` without a word. A field's tag and its comment
+hold these facts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kubernetes quantities, exactly: `100m`, `1.5Gi`, `2e3`.
 
 Source: k8s.io/apimachinery/pkg/api/resource/quantity.go (ParseQuantity): no more than nano precision, rounded away
-from zero; values beyond 2**63-1 are cut to it.
+from zero; with a binary suffix, values beyond 2**63-1 are cut to it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _parsed(text: str) -> Fraction:
         raise ValueError(f"{text!r} is out of a Kubernetes quantity's range")
     amount = Fraction(number) * (Fraction(10) ** int(exponent) if exponent is not None else _SUFFIXES[suffix or ""])
     rounded = Fraction(math.ceil(abs(amount) * _NANO), _NANO)
-    return min(rounded, _LARGEST) * (-1 if amount < 0 else 1)
+    cut = min(rounded, _LARGEST) if suffix in _BINARY else rounded
+    return -cut if amount < 0 else cut
 
 
 def is_quantity(text: Any) -> bool:
