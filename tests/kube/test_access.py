@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flytekitplugins.kuberay.kube import Access, AccessError
+from flytekitplugins.kuberay.kube import Access, AccessError, ApiKubeClient
 from flytekitplugins.kuberay.kube.access import proxy_of
 
 from .conftest import KubeconfigOf
@@ -87,6 +87,27 @@ async def test_a_rotated_token_is_used_at_once(service_account: Path) -> None:
         seen.append(await token())
     (service_account / "token").unlink()
     assert [*seen, await token()] == ["Bearer first", "Bearer second", "Bearer second", "Bearer second"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("token", "Token file exists but empty", id="an empty token"),
+        pytest.param("ca.crt", "Cert file exists but empty", id="an empty certificate"),
+    ],
+)
+async def test_a_broken_service_account_is_told(service_account: Path, name: str, expected: str) -> None:
+    """The folder and what is wrong in it."""
+    (service_account / name).write_text("")
+    with pytest.raises(AccessError, match=f"service account in {service_account} can't be used: {expected}"):
+        await Access.find(environ=IN_POD, service_account=service_account)
+
+
+async def test_a_certificate_that_is_none_is_told(service_account: Path) -> None:
+    """It is read when the client is made, not by every later call."""
+    access = await Access.find(environ=IN_POD, service_account=service_account)
+    with pytest.raises(AccessError, match="its certificates can't be read"):
+        ApiKubeClient.over(access)
 
 
 SECRET = "s3cr3t"

@@ -246,6 +246,8 @@ async def test_an_idle_view_stays_fresh(client: ApiKubeClient, namespace: str) -
     assert view.error is None
 
 
+# Python 3.10 says so of a TLS connection that the other side reset.
+@pytest.mark.filterwarnings("ignore:.*_SSLProtocolTransport:pytest.PytestUnraisableExceptionWarning")
 async def test_the_view_survives_an_api_server_that_is_killed(
     api_server: ApiServer, client: ApiKubeClient, namespace: str
 ) -> None:

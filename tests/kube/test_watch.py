@@ -6,11 +6,24 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from flytekitplugins.kuberay.kube import PODS, RAYJOBS, ApiKubeClient, Expired, Forbidden, Manifest, Selector, Watch
+from flytekitplugins.kuberay.kube import (
+    PODS,
+    RAYJOBS,
+    ApiKubeClient,
+    Expired,
+    Forbidden,
+    Manifest,
+    Page,
+    Selector,
+    Watch,
+)
 from flytekitplugins.kuberay.kube.watch import Pace
+
+from .conftest import KubeconfigOf
 
 from .scripted import Reply, ScriptedServer, answer, failure, status_of, stream
 
@@ -241,6 +254,27 @@ async def test_an_object_that_cannot_be_understood_hides_no_other(
         await until(lambda: view.get("ns", "c") == "New")
         assert view.items() == {("ns", "a"): "New", ("ns", "c"): "New"}
     assert "rayjobs.ray.io ns/odd can't be understood and is left out" in caplog.text
+
+
+class Odd(ApiKubeClient):
+    """A client with a fault in its first list."""
+
+    faults = 1
+
+    async def list_page(self, *arguments: Any, **options: Any) -> Page:
+        """A page, but for the first time."""
+        if self.faults:
+            self.faults = 0
+            raise ZeroDivisionError
+        return await super().list_page(*arguments, **options)
+
+
+async def test_a_fault_of_our_own_does_not_end_it(server: ScriptedServer, kubeconfig_of: KubeconfigOf) -> None:
+    """One watch serves all tasks: it goes on with a fresh list, whatever was raised."""
+    server.replies += [listed(job("a", "New"), version=5)]
+    async with await Odd.open(kubeconfig_of(server.url)) as client, running(client) as view:
+        assert await view.wait_synced(5)
+        assert view.get("ns", "a") == "New"
 
 
 async def test_changed_wakes_at_the_next_change_of_that_object(scripted: ApiKubeClient, server: ScriptedServer) -> None:

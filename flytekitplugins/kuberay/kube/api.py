@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from flytekitplugins.kuberay.kube.access import Access
 from flytekitplugins.kuberay.kube.client import (
@@ -68,9 +68,7 @@ class ApiKubeClient(KubeClient):
         self._api_client = api_client
 
     @classmethod
-    async def open(
-        cls, kubeconfig: str = "", context: str = "", *, user_agent: str = "kuberay-client"
-    ) -> ApiKubeClient:
+    async def open(cls, kubeconfig: str = "", context: str = "", *, user_agent: str = "kuberay-client") -> Self:
         """A client for the cluster that `Access.find` finds; nothing is sent yet.
 
         Raises:
@@ -79,7 +77,7 @@ class ApiKubeClient(KubeClient):
         return cls.over(await Access.find(kubeconfig, context), user_agent=user_agent)
 
     @classmethod
-    def over(cls, access: Access, *, user_agent: str = "kuberay-client") -> ApiKubeClient:
+    def over(cls, access: Access, *, user_agent: str = "kuberay-client") -> Self:
         """A client for that cluster.
 
         Args:
@@ -268,7 +266,7 @@ class ApiKubeClient(KubeClient):
             request.method,
             request.path,
             query_params=list(request.query),
-            header_params={"Accept": "application/json", "Content-Type": request.content_type},
+            header_params={"Accept": "application/json, */*", "Content-Type": request.content_type},
             body=request.body,
             auth_settings=["BearerToken"],
         )
