@@ -56,7 +56,7 @@ docs: set-up ## Write the tables of docs/settings.md anew
 	$(BIN)/python tools/docs.py
 
 bench: set-up ## Print what this package costs, as ratios measured in one run
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 
 lock: set-up ## Write requirements.lock anew: the newest versions that setup.py and dev-requirements.txt allow
 	tools/uv pip compile --quiet --universal --python-version 3.10 --upgrade --extra connector --extra ray \
