@@ -65,7 +65,7 @@ def seconds(command: list[str | Path], plugin: Path, cwd: Path) -> float:
 
 
 def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median seconds of each side; they take turns, in both orders. The first turn fills caches and does not count."""
+    """The median seconds of each side; they take turns, in both orders. The first turn, to fill caches, counts not."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds + 1):
         for name, side in list(sides.items())[:: 1 if turn % 2 else -1]:

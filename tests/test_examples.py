@@ -30,7 +30,6 @@ def readme_block(language: str) -> str:
     return found[1]
 
 
-@pytest.mark.xfail(reason="flyte-kuberay render does not exist yet")
 @pytest.mark.parametrize("example", [pytest.param(path, id=path.stem) for path in EXAMPLES])
 def test_an_example_becomes_the_rayjob_beside_it(example: Path, golden: bool) -> None:
     """`flyte-kuberay render` prints exactly the YAML beside the example; `make golden` writes it anew."""
