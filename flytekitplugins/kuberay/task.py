@@ -9,17 +9,15 @@ import fnmatch
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from flytekit.configuration import SerializationSettings
 from flytekit.core.context_manager import ExecutionParameters, FlyteContextManager
 from flytekit.core.python_function_task import PythonFunctionTask
-from flytekit.core.pod_template import PodTemplate
+from flytekit.core.python_auto_container import get_registerable_container_image
 from flytekit.extend import TaskPlugins
-from flytekit.models.task import K8sObjectMetadata, K8sPod
+from flytekit.models.task import Container, K8sObjectMetadata, K8sPod, Resources
 
 from flytekitplugins.kuberay.config import (
     AutoscalerOptionsConfig,
@@ -74,6 +72,12 @@ DEFAULT_EXCLUDES = (
 Data files are not among them: workers may read them.
 """
 
+_RESOURCE_NAMES = {
+    Resources.ResourceName.CPU: "cpu",
+    Resources.ResourceName.GPU: "gpu",
+    Resources.ResourceName.MEMORY: "memory",
+    Resources.ResourceName.EPHEMERAL_STORAGE: "ephemeral-storage",
+}
 _TOO_LARGE = ("exceeds the maximum size", "larger than max", "resource_exhausted")
 _MIB = 2**20
 
@@ -118,26 +122,17 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         template = self.pod_template
         if template is None or not isinstance(template.pod_spec, Mapping):
             return super().get_k8s_pod(settings)
-        spec = pod_spec_of(template)
-        own = spec.get("containers") or []
-        written = self._written_containers(template, own, settings)
-        containers = [_over(container, new) for container, new in zip_longest(own, written, fillvalue={})]
+        spec, primary = pod_spec_of(template), template.primary_container_name
+        containers = list(spec.get("containers") or [])
+        if primary not in [container.get("name") for container in containers]:
+            containers.append({"name": primary})
+        task = self._get_container(settings)
+        written = [
+            _with_task(container, task) if container.get("name") == primary else container
+            for container in (_with_image(container, settings) for container in containers)
+        ]
         metadata = K8sObjectMetadata(labels=template.labels, annotations=template.annotations)
-        return K8sPod(
-            metadata, {**spec, "containers": containers}, primary_container_name=template.primary_container_name
-        )
-
-    def _written_containers(
-        self, template: PodTemplate, own: Sequence[Mapping[str, Any]], settings: SerializationSettings
-    ) -> list[dict[str, Any]]:
-        """The containers by their names and images only, as flytekit writes them: it adds the task to the primary."""
-        from flytekit.core.utils import _serialize_pod_spec
-        from kubernetes.client import V1Container, V1PodSpec
-
-        names = [V1Container(name=container.get("name", ""), image=container.get("image")) for container in own]
-        stub = replace(template, pod_spec=V1PodSpec(containers=names))
-        written: list[dict[str, Any]] = _serialize_pod_spec(stub, self._get_container(settings), settings)["containers"]
-        return written
+        return K8sPod(metadata, {**spec, "containers": written}, primary_container_name=primary)
 
     def _ray_task(self) -> RayTask:
         primary = self.pod_template.primary_container_name if self.pod_template else ""
@@ -149,9 +144,28 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         return RayJobConfig() if config is None else config
 
 
-def _over(container: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    env = [*(new.get("env") or []), *(container.get("env") or [])]
-    return {**container, **new, **({"env": env} if env else {})}
+def _with_image(container: Mapping[str, Any], settings: SerializationSettings) -> dict[str, Any]:
+    image = container.get("image")
+    found = {"image": get_registerable_container_image(image, settings.image_config)} if image else {}
+    return {**container, **found}
+
+
+def _with_task(container: Mapping[str, Any], task: Container) -> dict[str, Any]:
+    """The primary container with the task in it. Source: flytekit/core/utils.py _serialize_pod_spec."""
+    resources = {"limits": _quantities(task.resources.limits), "requests": _quantities(task.resources.requests)}
+    env = [{"name": name, "value": value} for name, value in (task.env or {}).items()]
+    return {
+        "image": task.image,
+        **container,
+        "command": task.command,
+        "args": task.args,
+        "env": [*env, *(container.get("env") or [])],
+        **({"resources": resources} if any(resources.values()) else {}),
+    }
+
+
+def _quantities(entries: Sequence[Resources.ResourceEntry]) -> dict[str, str]:
+    return {_RESOURCE_NAMES[entry.name]: entry.value for entry in entries}
 
 
 def _ray() -> Any:

@@ -17,9 +17,6 @@ from flytekitplugins.kuberay.config import (
 )
 from flytekitplugins.kuberay.errors import ConfigError
 
-wrong: Any = pytest.param
-"""Of wrong types on purpose: mypy need not see them."""
-
 
 def worker(**values: Any) -> WorkerNodeConfig:
     """The smallest worker group, with what a test changes."""
@@ -31,18 +28,26 @@ def job(**values: Any) -> RayJobConfig:
     return RayJobConfig(**{"worker_node_config": [worker()], **values})
 
 
+head: Any = HeadNodeConfig
+autoscaler: Any = AutoscalerOptionsConfig
+"""Given wrong types on purpose, which mypy need not see."""
+
 FAULTS = [
-    wrong(
+    pytest.param(
         lambda: worker(replicas="3"),
         ["WorkerNodeConfig.replicas: is '3' (str); write a whole number: 3, without quotes"],
         id="text for a number",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(replicas=True), ["WorkerNodeConfig.replicas: is True (bool); write a whole number"], id="bool"
     ),
-    wrong(lambda: worker(replicas=1.5), ["WorkerNodeConfig.replicas: is 1.5 (float); write a whole number"], id="half"),
-    wrong(lambda: worker(replicas=None), ["WorkerNodeConfig.replicas: is None; write its value"], id="None replicas"),
-    wrong(
+    pytest.param(
+        lambda: worker(replicas=1.5), ["WorkerNodeConfig.replicas: is 1.5 (float); write a whole number"], id="half"
+    ),
+    pytest.param(
+        lambda: worker(replicas=None), ["WorkerNodeConfig.replicas: is None; write its value"], id="None replicas"
+    ),
+    pytest.param(
         lambda: worker(replicas=-1, min_replicas=-2),
         [
             "WorkerNodeConfig.replicas: is -1; write a number from 0 to 2147483647",
@@ -50,12 +55,12 @@ FAULTS = [
         ],
         id="negative numbers, all at once",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(min_replicas=9, max_replicas=1),
         ["WorkerNodeConfig.min_replicas: is 9, above max_replicas 1; write the smaller one as min_replicas"],
         id="bounds the wrong way round",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(group_name="gpu group"),
         [
             "WorkerNodeConfig.group_name: is 'gpu group'; use letters, digits and '-', "
@@ -63,7 +68,7 @@ FAULTS = [
         ],
         id="a group name that is no DNS label",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(group_name=""),
         [
             "WorkerNodeConfig.group_name: is ''; use letters, digits and '-', "
@@ -71,12 +76,12 @@ FAULTS = [
         ],
         id="an empty group name",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(group_name=7),
         ["WorkerNodeConfig.group_name: is 7 (int); write text in quotes"],
         id="a number for a group name",
     ),
-    wrong(
+    pytest.param(
         lambda: worker(ray_start_params={"num-cpus": 2, "block": True, 3: "x"}),
         [
             "WorkerNodeConfig.ray_start_params['num-cpus']: is 2 (int); write text: \"2\"",
@@ -85,41 +90,41 @@ FAULTS = [
         ],
         id="start parameters that are no text",
     ),
-    wrong(
-        lambda: HeadNodeConfig(ray_start_params=["num-cpus=0"]),
+    pytest.param(
+        lambda: head(ray_start_params=["num-cpus=0"]),
         ['HeadNodeConfig.ray_start_params: is a list; write a dict of text to text, such as {"key": "value"}'],
         id="a list for a mapping",
     ),
-    wrong(
-        lambda: HeadNodeConfig(pod_template="head.yaml"),
+    pytest.param(
+        lambda: head(pod_template="head.yaml"),
         ["HeadNodeConfig.pod_template: is 'head.yaml' (str); write PodTemplate(pod_spec=V1PodSpec(...)), or a dict"],
         id="a template that is none",
     ),
-    wrong(
-        lambda: HeadNodeConfig(requests=Resources(cpu="four cores"), limits={"cpu": "1"}),
+    pytest.param(
+        lambda: head(requests=Resources(cpu="four cores"), limits={"cpu": "1"}),
         [
             'HeadNodeConfig.requests.cpu: is \'four cores\' (str), no quantity; write one such as "500m", "2" or "4Gi"',
             'HeadNodeConfig.limits: is a dict; write flytekit.Resources(cpu="1", mem="2Gi")',
         ],
         id="a bad quantity, and a dict for Resources",
     ),
-    wrong(
-        lambda: HeadNodeConfig(requests=Resources(cpu=("1", "2"))),
+    pytest.param(
+        lambda: head(requests=Resources(cpu=("1", "2"))),
         ["HeadNodeConfig.requests.cpu: is a pair, ('1', '2'); write the first as requests and the second as limits"],
         id="a pair of quantities",
     ),
-    wrong(
-        lambda: HeadNodeConfig(requests=Resources(gpu="500m")),
+    pytest.param(
+        lambda: head(requests=Resources(gpu="500m")),
         ["HeadNodeConfig.requests.gpu: is '500m' (str); GPUs come whole"],
         id="half a GPU",
     ),
-    wrong(
-        lambda: HeadNodeConfig(requests=Resources(mem="2Gi"), limits=Resources(mem="2G")),
+    pytest.param(
+        lambda: head(requests=Resources(mem="2Gi"), limits=Resources(mem="2G")),
         ["HeadNodeConfig.requests: asks 2Gi of memory, above the limit of 2G; raise the limit to it"],
         id="a request above its limit",
     ),
-    wrong(
-        lambda: AutoscalerOptionsConfig(upscaling_mode="fast", idle_timeout_seconds=-1, env={"A": 1}, image=3),
+    pytest.param(
+        lambda: autoscaler(upscaling_mode="fast", idle_timeout_seconds=-1, env={"A": 1}, image=3),
         [
             "AutoscalerOptionsConfig.upscaling_mode: is 'fast' (str); "
             "write AutoscalerOptionsConfig.UpscalingMode.UNSPECIFIED, DEFAULT, AGGRESSIVE, CONSERVATIVE",
@@ -129,31 +134,31 @@ FAULTS = [
         ],
         id="autoscaler options",
     ),
-    wrong(
-        lambda: RayJobConfig(worker_node_config=[worker(group_name="A"), worker(group_name="a")]),
+    pytest.param(
+        lambda: job(worker_node_config=[worker(group_name="A"), worker(group_name="a")]),
         [
             "RayJobConfig.worker_node_config[1].group_name: is 'a', as worker_node_config[0]'s; "
             "give each group a name of its own, case aside"
         ],
         id="two groups of one name, which KubeRay lower-cases",
     ),
-    wrong(
-        lambda: RayJobConfig(worker_node_config=[{"group_name": "w"}], head_node_config=worker()),
+    pytest.param(
+        lambda: job(worker_node_config=[{"group_name": "w"}], head_node_config=worker()),
         [
             "RayJobConfig.worker_node_config[0]: is a dict; write a WorkerNodeConfig(...)",
             "RayJobConfig.head_node_config: is a WorkerNodeConfig; write a HeadNodeConfig(...)",
         ],
         id="parts of the wrong class",
     ),
-    wrong(
-        lambda: RayJobConfig(worker_node_config=worker()),
+    pytest.param(
+        lambda: job(worker_node_config=worker()),
         ["RayJobConfig.worker_node_config: is a WorkerNodeConfig; write a list of WorkerNodeConfig"],
         id="one group without its list",
     ),
-    wrong(
+    pytest.param(
         lambda: job(runtime_env=["numpy"]), ["RayJobConfig.runtime_env: is a list; write a dict"], id="runtime_env list"
     ),
-    wrong(
+    pytest.param(
         lambda: job(runtime_env={"env_vars": {"TOKEN": b"hunter2"}, 1: float("nan")}),
         [
             "RayJobConfig.runtime_env.env_vars.TOKEN: is a bytes; "
@@ -163,7 +168,7 @@ FAULTS = [
         ],
         id="a runtime_env that JSON can't hold, its values not shown",
     ),
-    wrong(
+    pytest.param(
         lambda: job(enable_autoscaling="yes", shutdown_after_job_finishes=1, ttl_seconds_after_finished=-5),
         [
             "RayJobConfig.enable_autoscaling: is 'yes' (str); write True or False",
@@ -172,7 +177,7 @@ FAULTS = [
         ],
         id="switches and the ttl",
     ),
-    wrong(
+    pytest.param(
         lambda: job(shutdown_after_job_finishes=False, ttl_seconds_after_finished=60),
         [
             "RayJobConfig.ttl_seconds_after_finished: is set, but shutdown_after_job_finishes=False keeps the cluster; "
@@ -180,12 +185,12 @@ FAULTS = [
         ],
         id="a ttl for a cluster that stays",
     ),
-    wrong(
+    pytest.param(
         lambda: job(submission_mode="InteractiveMode"),
         ["RayJobConfig.submission_mode: is 'InteractiveMode' (str); write one of K8sJobMode, HTTPMode, SidecarMode"],
         id="an unknown submission mode",
     ),
-    wrong(
+    pytest.param(
         lambda: job(submission_mode="HTTPMode", submitter=SubmitterConfig(pod_template=PodTemplate())),
         [
             "RayJobConfig.submitter.pod_template: is set, but HTTPMode starts no submitter pod; "
@@ -193,7 +198,7 @@ FAULTS = [
         ],
         id="a submitter's template without a submitter",
     ),
-    wrong(
+    pytest.param(
         lambda: job(address="ray://head:10001"),
         [
             "RayJobConfig.address: is set, and so are settings of a new cluster; "
@@ -201,7 +206,7 @@ FAULTS = [
         ],
         id="a running cluster and a new one",
     ),
-    wrong(
+    pytest.param(
         lambda: job(start_deadline=0, run_deadline="600"),
         [
             "RayJobConfig.start_deadline: is 0; write a number from 1 to 2147483647",
@@ -210,7 +215,7 @@ FAULTS = [
         ],
         id="deadlines",
     ),
-    wrong(
+    pytest.param(
         lambda: job(queue="my queue", priority=5, backoff_limit=-1, ray_job_patch=[], excludes="data"),
         [
             "RayJobConfig.queue: is 'my queue' (str); "
@@ -248,7 +253,7 @@ FINE = [
         id="submitter resources in HTTPMode",
     ),
     pytest.param(lambda: job(start_deadline=datetime.timedelta(minutes=5), run_deadline=3600), id="deadlines"),
-    pytest.param(lambda: HeadNodeConfig(requests=Resources(cpu=0.5, mem=1024, gpu="2")), id="numbers as quantities"),
+    pytest.param(lambda: head(requests=Resources(cpu=0.5, mem=1024, gpu="2")), id="numbers as quantities"),
     pytest.param(lambda: AutoscalerOptionsConfig(upscaling_mode=3), id="an upscaling mode by flyteidl's number"),
 ]
 

@@ -429,7 +429,12 @@ def test_every_field_of_flyteidls_message_is_read() -> None:
     assert found == READ
 
 
+def enum_names(message: Any, enum: str) -> list[str]:
+    """The names of an enum's values, in the order of their numbers."""
+    return [value.name for value in message.DESCRIPTOR.enum_types_by_name[enum].values]
+
+
 def test_the_tables_of_flyteidls_enums_are_complete() -> None:
     """Every value of an enum has its row, in flyteidl's order: it may come as a number."""
-    assert list(RESOURCE_NAMES) == Resources.ResourceName.keys()
-    assert list(UPSCALING_MODES) == PluginOptions.UpscalingMode.keys()
+    assert list(RESOURCE_NAMES) == enum_names(Resources, "ResourceName")
+    assert list(UPSCALING_MODES) == enum_names(PluginOptions, "UpscalingMode")

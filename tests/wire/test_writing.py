@@ -202,7 +202,9 @@ configs = st.builds(
 def template_of(custom: dict[str, Any], config: dict[str, str]) -> TaskTemplate:
     """The template as it comes from Flyte: through protobuf and back."""
     made: TaskTemplate = ParseDict({"custom": custom, "config": config}, TaskTemplate())
-    return TaskTemplate.FromString(made.SerializeToString())
+    read = TaskTemplate()
+    read.ParseFromString(made.SerializeToString())
+    return read
 
 
 @given(configs)

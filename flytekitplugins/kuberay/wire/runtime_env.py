@@ -16,7 +16,7 @@ from flytekitplugins.kuberay.wire.protojson import whole
 
 # Text that PyYAML leaves plain, but that another reader takes for a number or a truth value: Go's yaml.v2 reads `1e-5`
 # and `08` as numbers and `y` as true, YAML 1.2 reads `0o17` as one.
-_AMBIGUOUS = re.compile(r"[-+]?\.?\d[\d_,.:]*([eE][-+]?\d*)?|0[oOxXbB][\da-fA-F_]*|[yYnN]")
+_AMBIGUOUS = re.compile(r"[-+._]*\d[\da-fA-FoOxX_.,:+-]*|[yYnN]")
 
 
 class _RuntimeEnvDumper(yaml.SafeDumper):
