@@ -28,8 +28,9 @@ from flytekitplugins.kuberay.kube import (
     Watch,
 )
 from flytekitplugins.kuberay.kube.watch import Pace
+from tests.api import ApiServer
 
-from .conftest import ApiServer, KubeconfigOf
+from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
 
 
