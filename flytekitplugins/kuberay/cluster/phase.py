@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from ..wire import Manifest
-from .names import ATTEMPT_KEY
 
 WAITING: Mapping[str, tuple[TaskExecution.Phase, str]] = {
     "": (TaskExecution.QUEUED, "KubeRay has not looked at it yet"),
@@ -42,10 +41,9 @@ class JobView:
     """What the phases need of a RayJob."""
 
     uid: str
-    attempt_key: str
-    terminating: bool
     deployment: str  # status.jobDeploymentStatus
     job: str  # status.jobStatus
+    retries: bool  # whether KubeRay starts it anew when the job fails
     reason: str
     message: str
     cluster: str  # status.rayClusterName
@@ -81,13 +79,12 @@ class Verdict:
 
 def view_of(manifest: Manifest) -> JobView:
     """The view of a RayJob manifest."""
-    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    status = manifest.get("status") or {}
     return JobView(
-        uid=metadata.get("uid", ""),
-        attempt_key=(metadata.get("labels") or {}).get(ATTEMPT_KEY, ""),
-        terminating="deletionTimestamp" in metadata,
+        uid=manifest["metadata"].get("uid", ""),
         deployment=status.get("jobDeploymentStatus", ""),
         job=status.get("jobStatus", ""),
+        retries=status.get("failed", 0) < (manifest.get("spec") or {}).get("backoffLimit", 0),
         reason=status.get("reason", ""),
         message=shortened(status.get("message", "")),
         cluster=status.get("rayClusterName", ""),
@@ -100,7 +97,7 @@ def needs_results(view: JobView | None) -> bool:
     """Whether the phase depends on the result files: the job has ended, or its RayJob is gone (None)."""
     if view is None or view.deployment in _ENDED_DEPLOYMENTS:
         return True
-    return view.deployment == "Running" and view.job in _ENDED_JOBS
+    return view.deployment == "Running" and view.job in _ENDED_JOBS and not (view.job == "FAILED" and view.retries)
 
 
 def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
@@ -126,7 +123,8 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
     if len(text) <= longest:
         return text
-    return f"{text[:_HEAD]}\n[{len(text) - longest} characters cut]\n{text[len(text) - longest + _HEAD :]}"
+    mark = f"\n[of {len(text)} characters, some are left out here]\n"
+    return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"
 
 
 def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
@@ -165,6 +163,7 @@ def _failure(view: JobView | None, results: Results) -> Verdict:
         text = "the RayJob was deleted by someone else before the task had ended"
         return Verdict(TaskExecution.RETRYABLE_FAILED, text + unread)
     reason = view.reason or ("AppFailed" if view.job == "FAILED" else view.deployment)
-    permanent = _PERMANENT_REASONS.get(reason)
+    # KubeRay says AppFailed, too, when the head is gone and took what it knew of the job with it
+    permanent = None if reason == "AppFailed" and view.job != "FAILED" else _PERMANENT_REASONS.get(reason)
     text = f"{permanent or 'the Ray job failed'} [{reason}] {view.message}".rstrip()
     return Verdict(TaskExecution.FAILED if permanent else TaskExecution.RETRYABLE_FAILED, text + unread)

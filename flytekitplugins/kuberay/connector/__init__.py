@@ -7,18 +7,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
+from flyteidl.core.execution_pb2 import TaskExecution
 from flytekit.extend.backend.base_connector import AsyncConnectorBase, ConnectorRegistry, Resource
 from flytekit.models.literals import LiteralMap
 from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 
+from ..cluster.phase import shortened
+from ..errors import KubeRayError
 from .metadata import JobMetadata
 
 if TYPE_CHECKING:
     from .service import RayJobService
 
 TASK_TYPE = "ray"
+_log = logging.getLogger(__name__)
 
 
 class RayConnector(AsyncConnectorBase):
@@ -52,15 +57,31 @@ class RayConnector(AsyncConnectorBase):
         Raises:
             KubeRayError: It does not; the text says why, and what to do.
         """
-        service = await self._running()
-        return await service.create(task_template, output_prefix, inputs, task_execution_metadata)
+        # flytekit sends the user the whole chain of exceptions with its frames, and the text twice: so one, and short.
+        try:
+            service = await self._running()
+            return await service.create(task_template, output_prefix, inputs, task_execution_metadata)
+        except KubeRayError as error:
+            raise KubeRayError(shortened(str(error))) from None
+        except Exception as error:  # noqa: BLE001  # a fault of ours: its frames belong into our log
+            _log.exception("A task could not be created")
+            text = f"flytekitplugins-kuberay has a fault, please report it: {type(error).__name__}: {error}"
+            raise KubeRayError(shortened(text)) from None
 
     async def get(self, resource_meta: JobMetadata, **kwargs: Any) -> Resource:  # type: ignore[override]  # as create
         """The task's phase and its reason. Raises nothing for a fault that may pass."""
-        return await (await self._running()).get(resource_meta)
+        try:
+            service = await self._running()
+        except KubeRayError as error:  # six answers that raise, in all its life, freeze a task
+            return Resource(TaskExecution.RUNNING, f"the connector can't work, the task may go on: {error}")
+        return await service.get(resource_meta)
 
     async def delete(self, resource_meta: JobMetadata, **kwargs: Any) -> None:  # type: ignore[override]  # as create
-        """Nothing; the RayJob is going, or is gone. Raises nothing."""
+        """Nothing; the RayJob is going, or is gone.
+
+        Raises:
+            KubeRayError: The connector can't work at all; a deletion that nobody would ever do is not promised.
+        """
         await (await self._running()).delete(resource_meta)
 
     async def _running(self) -> RayJobService:

@@ -42,7 +42,7 @@ class JobMetadata(ResourceMeta):
             found = json.loads(data)
             known = {field.name for field in fields(cls)}
             metadata = cls(**{key: value for key, value in found.items() if key in known})
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise KubeRayError("the resource metadata was not made by flytekitplugins-kuberay") from error
         if not all(isinstance(getattr(metadata, key), str) for key in ("namespace", "name", "uid", "output_prefix")):
             raise KubeRayError("the resource metadata was not made by flytekitplugins-kuberay")

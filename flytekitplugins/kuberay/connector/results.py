@@ -59,7 +59,11 @@ class ResultReader:
     def _stands(self, path: str) -> bool:
         filesystem = self._filesystem(path)
         filesystem.invalidate_cache()
-        return bool(filesystem.exists(path))
+        try:
+            filesystem.info(path)  # not `exists`, to which a store that denies the answer is a file that is not there
+        except FileNotFoundError:
+            return False
+        return True
 
     def _filesystem(self, path: str) -> Any:
         if self._files is None:

@@ -17,10 +17,11 @@ from flytekit.models.literals import LiteralMap
 from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 
 from .. import kube
+from ..cluster.fields import in_users_words
 from ..cluster.job import build_ray_job
-from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, NODE_KEY, attempt_key, attempt_of, node_key
+from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGED_BY, MANAGER, NODE_KEY, attempt_of, node_key
 from ..cluster.phase import JobView, Results, Verdict, needs_results, phase_of, view_of
-from ..errors import KubeRayError
+from ..errors import KubeRayError, Problem, TaskError
 from ..pod.base import base_template_name, base_template_namespaces
 from ..settings import Settings, load_settings
 from ..wire import FlyteTask, Manifest
@@ -38,6 +39,8 @@ _STALEST = 60.0
 _SYNC_SECONDS = 3.0
 _READ_SECONDS = 4.0
 _NOTES = 500
+_REMEMBERED = 1000
+"""Ended tasks whose result files are remembered: they are asked for again within a minute, or never."""
 
 
 class RayJobService:
@@ -54,8 +57,7 @@ class RayJobService:
         ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
         self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=settings.kuberay.namespaces)
         self._ended: dict[str, Results] = {}
-        self._last: dict[str, Verdict] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._deletions: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
     async def start(cls) -> RayJobService:
@@ -77,9 +79,10 @@ class RayJobService:
 
     async def close(self) -> None:
         """Nothing; what runs in the background is ended."""
-        for task in list(self._background):
+        tasks = list(self._deletions.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._jobs.stop()
         self._results.close()
         await self._client.close()
@@ -102,7 +105,10 @@ class RayJobService:
         manifest = build_ray_job(task, self._settings, base)
         if attempt_of(task):
             await self._remove_earlier(task, deadline)
-        created = await self._created(manifest, deadline)
+        try:
+            created = await self._created(manifest, deadline)
+        except kube.ApiError as error:
+            raise _refusal(error, manifest) from error
         metadata = created.manifest["metadata"]
         return JobMetadata(
             namespace=metadata["namespace"],
@@ -110,7 +116,7 @@ class RayJobService:
             uid=metadata["uid"],
             output_prefix=output_prefix,
             has_outputs=bool(task.template.interface.outputs.variables),
-            notes="; ".join(created.warnings)[:_NOTES],
+            notes=in_users_words("; ".join(created.warnings), manifest)[:_NOTES],
         )
 
     async def get(self, metadata: JobMetadata) -> Resource:
@@ -121,22 +127,22 @@ class RayJobService:
         try:
             view = await self._view(metadata)
         except kube.ApiError as error:
-            return _answer(metadata, None, self._unreachable(metadata, error))
+            unknown = f"the cluster can't be reached, the task may go on: {error}"
+            return _answer(metadata, None, Verdict(TaskExecution.RUNNING, unknown))
         results = await self._results_of(metadata, view) if needs_results(view) else Results()
-        verdict = phase_of(view, results, has_outputs=metadata.has_outputs)
-        self._last[metadata.uid] = verdict
-        return _answer(metadata, view, verdict)
+        return _answer(metadata, view, phase_of(view, results, has_outputs=metadata.has_outputs))
 
     async def delete(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
-        self._last.pop(metadata.uid, None)
-        self._ended.pop(metadata.uid, None)
         deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
         try:
             await self._retried(lambda seconds: self._delete(metadata, seconds), deadline)
         except kube.ApiError as error:
             _log.warning("%s; the deletion is tried on", error)
-            self._spawn(self._delete_later(metadata))
+            if metadata.uid not in self._deletions:
+                later = asyncio.create_task(self._delete_later(metadata))
+                self._deletions[metadata.uid] = later
+                later.add_done_callback(lambda _: self._deletions.pop(metadata.uid))
 
     async def _base_template(self, task: FlyteTask, deadline: float) -> Manifest | None:
         """The base PodTemplate, from the first namespace that has it."""
@@ -156,12 +162,12 @@ class RayJobService:
     async def _remove_earlier(self, task: FlyteTask, deadline: float) -> None:
         """Deletes what earlier attempts of the node left: a create that raised is followed by no delete."""
         selector = kube.Selector(labels=f"{NODE_KEY}={node_key(task.output_prefix)}")
-        namespace, own = task.execution.namespace, attempt_key(task.output_prefix)
         page = await self._retried(
-            lambda seconds: self._client.list_page(kube.RAYJOBS, namespace, selector, timeout=seconds), deadline
+            lambda seconds: self._client.list_page(kube.RAYJOBS, task.execution.namespace, selector, timeout=seconds),
+            deadline,
         )
         for metadata in (item["metadata"] for item in page.items):
-            if metadata["labels"].get(ATTEMPT_KEY) != own:
+            if int(metadata["labels"][ATTEMPT]) < attempt_of(task):
                 await self._retried(lambda seconds, m=metadata: self._delete_object(m, seconds), deadline)  # type: ignore[misc]  # as above
 
     async def _created(self, manifest: Manifest, deadline: float) -> kube.Created:
@@ -174,11 +180,9 @@ class RayJobService:
                 )
             except kube.AlreadyExists:
                 standing = await self._standing(namespace, name, deadline)
-            if standing is None:
-                continue
-            if standing["metadata"]["labels"].get(ATTEMPT_KEY) != manifest["metadata"]["labels"][ATTEMPT_KEY]:
+            if standing is not None and _attempt_key(standing) != _attempt_key(manifest):
                 raise KubeRayError(f"RayJob {namespace}/{name} exists and is not of this task; delete or rename it")
-            if "deletionTimestamp" not in standing["metadata"]:
+            if standing is not None and "deletionTimestamp" not in standing["metadata"]:
                 return kube.Created(standing)
             if time.monotonic() + _FIRST_PAUSE > deadline:
                 raise KubeRayError(f"RayJob {namespace}/{name} of this attempt is still being deleted; try again")
@@ -200,20 +204,20 @@ class RayJobService:
         """
         await self._jobs.wait_synced(_SYNC_SECONDS)
         view = self._jobs.get(metadata.namespace, metadata.name)
-        if view is not None and view.uid == metadata.uid and self._jobs.age() < _STALEST:
-            return view
+        known = view if view is not None and view.uid == metadata.uid else None
+        if known is not None and self._jobs.age() < _STALEST:
+            return known
         try:
             found = view_of(
                 await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_READ_SECONDS)
             )
         except kube.NotFound:
             return None
+        except kube.ApiError:
+            if known is None:
+                raise
+            return known
         return found if found.uid == metadata.uid else None
-
-    def _unreachable(self, metadata: JobMetadata, error: kube.ApiError) -> Verdict:
-        """The last answer again, or RUNNING: no terminal phase follows from missing knowledge."""
-        last = self._last.get(metadata.uid)
-        return last or Verdict(TaskExecution.RUNNING, f"the cluster can't be reached, the task may go on: {error}")
 
     async def _results_of(self, metadata: JobMetadata, view: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""
@@ -223,6 +227,8 @@ class RayJobService:
         settled = results.error is not None or results.outputs or view is None or view.deployment != "Running"
         if settled and not results.unreadable:
             self._ended[metadata.uid] = results
+            if len(self._ended) > _REMEMBERED:
+                del self._ended[next(iter(self._ended))]
         return results
 
     async def _delete(self, metadata: JobMetadata, seconds: float) -> None:
@@ -266,11 +272,6 @@ class RayJobService:
             await asyncio.sleep(wait)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
 
 def _task_of(
     template: TaskTemplate, output_prefix: str, inputs: LiteralMap | None, execution: TaskExecutionMetadata | None
@@ -287,6 +288,19 @@ def _task_of(
     return FlyteTask(
         template.to_flyte_idl(), execution.to_flyte_idl(), output_prefix, inputs.to_flyte_idl() if inputs else None
     )
+
+
+def _attempt_key(job: Manifest) -> str:
+    key: str = (job["metadata"].get("labels") or {}).get(ATTEMPT_KEY, "")
+    return key
+
+
+def _refusal(error: kube.ApiError, job: Manifest) -> KubeRayError:
+    """Why a RayJob was not created, with its fields in the user's words."""
+    if isinstance(error, kube.Invalid) and error.causes:
+        problems = [Problem(*(in_users_words(text, job) for text in cause)) for cause in error.causes]
+        return KubeRayError(f"{error.call}: the API server refuses it: {TaskError(problems)}")
+    return KubeRayError(in_users_words(str(error), job))
 
 
 def _answer(metadata: JobMetadata, view: JobView | None, verdict: Verdict) -> Resource:
