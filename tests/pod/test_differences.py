@@ -13,7 +13,16 @@ from google.protobuf.json_format import ParseDict
 from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.errors import TaskError
 from flytekitplugins.kuberay.pod.arguments import format_literal
+from flytekitplugins.kuberay.wire import Manifest
 from tests.pod import samples
+
+MARK = {"name": "FLYTE_INTERNAL_EXECUTION_ID", "value": "f1"}
+SPOT = {"key": "spot", "operator": "In", "values": ["true"]}
+ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
+DISK = {"key": "disk", "operator": "Exists"}
+T4 = {"key": "k8s.amazonaws.com/accelerator", "operator": "In", "values": ["T4"]}
+GPUS = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+EXEC, HTTP = {"exec": {"command": ["a", "b"]}}, {"httpGet": {"port": 80, "path": "/x"}}
 
 
 def primitive(**value: Any) -> dict[str, Any]:
@@ -64,3 +73,84 @@ def test_without_inputs_nothing_is_replaced() -> None:
     """Where no input was sent at all, `{{.inputs.x}}` is the task's own text, as in Flyte."""
     task = samples.container_task(inputs={}, container={"args": ["echo", "{{.inputs.x}}"]})
     assert build_ray_job(task, samples.settings())["spec"]["entrypoint"] == "echo '{{.inputs.x}}'"
+
+
+def required(*terms: list[Manifest]) -> Manifest:
+    """An affinity of these terms."""
+    selector = {"nodeSelectorTerms": [{"matchExpressions": list(term)} for term in terms]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+def head_spec(spec: Manifest, base: Manifest, default_affinity: Manifest | None = None) -> Manifest:
+    """The head's pod of a task for a T4 on interruptible nodes, over a base PodTemplate."""
+    extended = {"gpuAccelerator": {"device": "T4"}}
+    task = samples.pod_task(spec, metadata={}, extendedResources=extended)
+    task.template.metadata.interruptible = True
+    task.template.metadata.pod_template_name = "base"
+    k8s = {"interruptible-node-selector-requirement": SPOT, "default-affinity": default_affinity or {}}
+    job = build_ray_job(task, samples.settings(k8s=k8s), samples.base_template(base))
+    built: Manifest = job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    return built
+
+
+@pytest.mark.parametrize(
+    ("raw", "base", "default", "processed"),
+    [
+        pytest.param({}, required([ZONE]), {}, required([ZONE], [SPOT]), id="the base's alone"),
+        pytest.param(
+            required([DISK]), required([ZONE]), {}, required([ZONE], [DISK, SPOT]), id="the task's after the base's"
+        ),
+        pytest.param(
+            required([SPOT], [ZONE]), {}, {}, required([SPOT, SPOT], [ZONE, SPOT]), id="the task's own, twice"
+        ),
+        pytest.param({}, {}, required([ZONE]), required([ZONE, SPOT]), id="the platform's default"),
+        pytest.param(
+            {},
+            required([DISK]),
+            required([ZONE]),
+            required([DISK], [ZONE, SPOT]),
+            id="the platform's beside the base's",
+        ),
+    ],
+)
+@pytest.mark.parametrize("resources", [pytest.param({}, id="no GPU"), pytest.param(GPUS, id="a GPU")])
+def test_affinity_of_processed_pods(
+    raw: Manifest, base: Manifest, default: Manifest, processed: Manifest, resources: Manifest
+) -> None:
+    """A pod whose affinity propeller has merged and ruled already gets the same as one that comes raw (design 5.2)."""
+    if resources:
+        terms = processed["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        processed = required(*([*term["matchExpressions"], T4] for term in terms))
+    expected = head_spec(
+        {"containers": [samples.primary(resources=resources)], **({"affinity": raw} if raw else {})},
+        {"containers": [], **({"affinity": base} if base else {})},
+        default,
+    )
+    got = head_spec(
+        {"containers": [samples.primary(resources=resources, env=[MARK])], "affinity": processed},
+        {"containers": [], **({"affinity": base} if base else {})},
+        default,
+    )
+    assert got["affinity"] == expected["affinity"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "base", "processed"),
+    [
+        pytest.param(None, EXEC, EXEC, id="the base's alone"),
+        pytest.param(HTTP, EXEC, {**EXEC, **HTTP}, id="another handler of the task, which Go puts beside it"),
+    ],
+)
+def test_handlers_of_processed_pods(raw: Manifest | None, base: Manifest, processed: Manifest) -> None:
+    """A probe that propeller has merged already is whole and has one handler."""
+    below = {"containers": [{"name": "default", "image": "x", "livenessProbe": base}]}
+    probe = {} if raw is None else {"livenessProbe": raw}
+    expected = head_spec({"containers": [samples.primary(**probe)]}, below)["containers"][0]["livenessProbe"]
+    merged = head_spec({"containers": [samples.primary(livenessProbe=processed, env=[MARK])]}, below)
+    assert merged["containers"][0]["livenessProbe"] == expected == (raw or base)
+
+
+def test_empty_affinity_is_one() -> None:
+    """A task's empty affinity says that it wants none, so the platform's default does not count, as in Flyte."""
+    got = head_spec({"containers": [samples.primary()], "affinity": {}}, {"containers": []}, required([ZONE]))
+    assert got["affinity"] == required([SPOT])

@@ -27,10 +27,18 @@ _DIRECTIVES = ("replace", "delete", "merge")
 
 def pod_spec_problems(spec: Any, path: str) -> list[Problem]:
     """What is wrong with a pod spec as somebody wrote it: types, names, duplicates within one list."""
+    return shape_problems(spec, path) or content_problems(spec, path)
+
+
+def shape_problems(spec: Any, path: str) -> list[Problem]:
+    """What in a pod spec is of the wrong type, or nested too deep."""
     if _depth(spec) > _MAX_DEPTH:
         return [Problem(path, f"is nested more than {_MAX_DEPTH} levels deep", "no field of a pod is")]
-    if wrong_types := list(type_problems(_without_directives(spec), path)):
-        return wrong_types
+    return list(type_problems(_without_directives(spec), path))
+
+
+def content_problems(spec: Manifest, path: str) -> list[Problem]:
+    """What is wrong with a pod spec without `shape_problems`: names, duplicates within one list."""
     return [
         *_directive_problems(spec, path),
         *_container_problems(spec, path),

@@ -1,10 +1,12 @@
 """Pods that a propeller has processed already: what its pass added is taken off, so that twice is once (design 5.2).
 
 Propellers since 1.16.7 run ToK8sPodSpec on K8sPod targets before they call a connector; older ones send them raw. Their
-merge appends: a list of the base PodTemplate stands in front of the task's, and the execution's and the platform's
-environment variables behind the task's. Here each list gets back what the task had.
+merge appends: a list of the base PodTemplate stands in front of the task's, the execution's and the platform's
+environment variables behind the task's, and the platform's node requirements behind each term's. Here each list gets
+back what the task had.
 
-Source: flyteplugins flytek8s/pod_helper.go (MergeBasePodSpecOntoTemplate, with mergo.WithAppendSlice).
+Source: flyteplugins flytek8s/pod_helper.go (MergeBasePodSpecOntoTemplate, with mergo.WithAppendSlice; before it
+UpdatePod, after it ApplyGPUNodeSelectors).
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from typing import Any
 
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
+from . import scheduling
 from .base import MAGIC, base_parts, template_spec
 from .environment import IDENTITY_MARK, execution_env, identity_env, platform_env
+from .merge import ONE_OF
 
 
 def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest | None, primary: str) -> Manifest:
@@ -25,7 +29,7 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
         return spec
     base_spec = template_spec(base)
     added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
-    taken = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
+    taken = _without_base(spec, base_spec, task, settings)
     taken = {key: value for key, value in taken.items() if value != base_spec.get(key)}
     for field in MAGIC:
         if spec.get(field):
@@ -45,6 +49,19 @@ def is_processed(spec: Manifest, task: FlyteTask) -> bool:
     )
 
 
+def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
+    """The pod spec, but for its containers, without what base PodTemplate and platform put into it.
+
+    The other way round than they came: accelerator, base PodTemplate, interruptibility, default affinity.
+    """
+    if scheduling.limits_gpus(spec, settings):
+        spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
+    spec = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
+    spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task.template, settings))
+    default = settings.k8s.default_affinity if base_spec.get("affinity") else None  # which then does not count
+    return {key: value for key, value in spec.items() if key != "affinity" or value != default}
+
+
 def _unmerged_container(container: Manifest, parts: list[Manifest], added: list[Manifest]) -> Manifest:
     names = Counter(entry.get("name") for entry in _entries(container.get("env")))
     for part in parts:
@@ -53,13 +70,15 @@ def _unmerged_container(container: Manifest, parts: list[Manifest], added: list[
     return {**container, "env": env} if "env" in container else container
 
 
-def _without_prefixes(value: Manifest, base: Mapping[str, Any]) -> Manifest:
+def _without_prefixes(value: Manifest, base: Mapping[str, Any], field: str = "") -> Manifest:
     """The mapping with the base's lists taken off the front of its own, at any depth."""
     taken: Manifest = {}
     for key, own in value.items():
         theirs = base.get(key)
         if isinstance(own, Mapping) and isinstance(theirs, Mapping):
-            taken[key] = _without_prefixes(dict(own), theirs)
+            rest = _without_prefixes(dict(own), theirs, key)
+            brought = (own and not rest) or (own == theirs and key in ONE_OF.get(field, ()))  # a probe's other handler
+            taken |= {} if brought else {key: rest}
         elif isinstance(own, list) and isinstance(theirs, list) and theirs and own[: len(theirs)] == theirs:
             taken |= {key: own[len(theirs) :]} if len(own) > len(theirs) else {}
         else:

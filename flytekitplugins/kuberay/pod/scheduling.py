@@ -27,7 +27,7 @@ def with_platform_scheduling(spec: Manifest, template: TaskTemplate, settings: S
     """
     tolerations = [*resource_tolerations(spec, settings), *extended_resource_tolerations(spec, settings)]
     requirements = interruptible_requirements(template, settings)
-    if _limits_gpus(spec, settings):
+    if limits_gpus(spec, settings):
         tolerations += accelerator_tolerations(template, settings)
         requirements += accelerator_requirements(template, settings)
     return with_requirements(with_tolerations(spec, tolerations), requirements)
@@ -112,6 +112,12 @@ def interruptible_requirements(template: TaskTemplate, settings: Settings) -> li
     return [dict(one)] if one else []
 
 
+def limits_gpus(spec: Manifest, settings: Settings) -> bool:
+    """Whether a container of the pod has GPUs, by its limits as in Flyte."""
+    gpu = settings.k8s.gpu_resource_name
+    return any(gpu in (resources_of(container).get("limits") or {}) for container in spec.get("containers") or [])
+
+
 def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -> Manifest:
     """The pod spec with these tolerations too, none of them twice."""
     present = list(spec.get("tolerations") or [])
@@ -130,41 +136,37 @@ def is_among(toleration: Mapping[str, Any], others: Iterable[Mapping[str, Any]])
 def with_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
     """The pod spec with the requirements in each of its required node affinity terms, none of them twice.
 
-    D11 (design): terms are alternatives, so a requirement that stands in one of them only is none. A term that a
-    propeller made of platform requirements alone and put beside the user's is taken out.
+    D11 (design): terms are alternatives, so a requirement that stands in one of them only is none.
     """
     if not requirements:
         return spec
     affinity = copied(spec.get("affinity") or {})
     selector = _at(_at(affinity, "nodeAffinity"), _REQUIRED)
-    terms = [term for term in selector.get("nodeSelectorTerms") or [] if not _only_holds(term, requirements)] or [{}]
+    terms = selector.get("nodeSelectorTerms") or [{}]
     selector["nodeSelectorTerms"] = [_with_expressions(term, requirements) for term in terms]
     return {**spec, "affinity": affinity}
 
 
 def without_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
     """The pod spec without these expressions in its required node affinity, nor what that leaves empty."""
-    terms = (((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms")
-    if not requirements or not terms:
-        return spec
-    affinity = copied(spec["affinity"])
-    kept = [left for term in terms if (left := _without_expressions(term, requirements))]
-    if kept:
-        affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = kept
-    else:
-        del affinity["nodeAffinity"][_REQUIRED]
-    return {**spec, "affinity": affinity}
+    return _with_terms(spec, lambda present: [each for each in present if each not in requirements])
+
+
+def without_last_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
+    """The pod spec without these expressions where they end a required term, each once, nor what that leaves empty."""
+
+    def shortened(present: list[Any]) -> list[Any]:
+        for requirement in reversed(requirements):
+            present = present[:-1] if present[-1:] == [requirement] else present
+        return present
+
+    return _with_terms(spec, shortened)
 
 
 def _configured_tolerations(settings: Settings, wanted: Callable[[str], bool]) -> list[Manifest]:
     """The settings' tolerations for those resources whose name is wanted."""
     configured = settings.k8s.resource_tolerations.items()
     return [dict(toleration) for name, tolerations in configured if wanted(name) for toleration in tolerations]
-
-
-def _limits_gpus(spec: Manifest, settings: Settings) -> bool:
-    gpu = settings.k8s.gpu_resource_name
-    return any(gpu in (resources_of(container).get("limits") or {}) for container in spec.get("containers") or [])
 
 
 def _exists_toleration(key: str) -> Manifest:
@@ -187,11 +189,6 @@ def _at(manifest: Manifest, key: str) -> Manifest:
     return found
 
 
-def _only_holds(term: Manifest, requirements: list[Manifest]) -> bool:
-    """Whether a term consists of these requirements and nothing else."""
-    return not term.get("matchFields") and all(each in requirements for each in term.get("matchExpressions") or [])
-
-
 def _with_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
     present = term.get("matchExpressions") or []
     return {
@@ -200,6 +197,22 @@ def _with_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
     }
 
 
-def _without_expressions(term: Manifest, requirements: list[Manifest]) -> Manifest:
-    kept = [each for each in term.get("matchExpressions") or [] if each not in requirements]
-    return {key: value for key, value in {**term, "matchExpressions": kept}.items() if value}
+def _with_terms(spec: Manifest, change: Callable[[list[Any]], list[Any]]) -> Manifest:
+    """The pod spec with the expressions of each required term changed; a term that this empties goes."""
+    selector = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    terms = selector.get("nodeSelectorTerms") or []
+    changed = [_with_changed_expressions(term, change) for term in terms]
+    if changed == terms:
+        return spec
+    affinity = copied(spec["affinity"])
+    if kept := [term for term in changed if term]:
+        affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = kept
+    else:
+        del affinity["nodeAffinity"][_REQUIRED]
+    return {**spec, "affinity": {key: value for key, value in affinity.items() if value}}
+
+
+def _with_changed_expressions(term: Manifest, change: Callable[[list[Any]], list[Any]]) -> Manifest:
+    present = term.get("matchExpressions") or []
+    changed = change(present)
+    return term if changed == present else {k: v for k, v in {**term, "matchExpressions": changed}.items() if v}

@@ -20,7 +20,7 @@ from . import scheduling
 from .account import service_account, with_one_service_account
 from .arguments import argument_problems, with_rendered_arguments
 from .base import base_container, base_problems, over_base, template_spec
-from .checks import metadata_problems, pod_spec_problems
+from .checks import content_problems, metadata_problems, pod_spec_problems, shape_problems
 from .environment import with_flyte_env
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
@@ -46,7 +46,8 @@ class PodTemplate:
 
 def target_problems(task: FlyteTask, settings: Settings, base: Manifest | None) -> Iterator[Problem]:
     """What is wrong with the task's own pod, with the base PodTemplate it names, and with the execution's metadata."""
-    yield from base_problems(task, settings, base)
+    problems = list(base_problems(task, settings, base))
+    yield from problems
     yield from metadata_problems(task.execution.labels, task.execution.annotations, "execution")
     decorator = task.template.metadata.metadata
     yield from metadata_problems(decorator.labels, decorator.annotations, "metadata.metadata")
@@ -55,7 +56,7 @@ def target_problems(task: FlyteTask, settings: Settings, base: Manifest | None) 
         case "container":
             yield from _container_problems(task)
         case "k8s_pod":
-            yield from _k8s_pod_problems(task, settings, base)
+            yield from _k8s_pod_problems(task, settings, None if problems else base)
         case _:
             yield Problem("taskTemplate", "has neither a container nor a k8sPod", "a Ray task needs one of them to run")
 
@@ -72,8 +73,7 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
     base_spec = template_spec(base)
     spec = _customised(spec, base_spec, primary, task, settings)
     spec = _with_platform_pod(spec, task, settings, primary)
-    spec = over_base(spec, base_spec, primary)
-    spec = _with_default_affinity(spec, settings)
+    spec = over_base(_with_default_affinity(spec, base_spec, settings), base_spec, primary)
     spec = {
         **spec,
         **{
@@ -194,9 +194,12 @@ def _with_default_security(container: Manifest, settings: Settings) -> Manifest:
     return {**container, "securityContext": default} if default and not container.get("securityContext") else container
 
 
-def _with_default_affinity(spec: Manifest, settings: Settings) -> Manifest:
+def _with_default_affinity(spec: Manifest, base_spec: Manifest, settings: Settings) -> Manifest:
+    """The pod spec with the platform's affinity, where neither task, by so much as {}, nor base has one."""
     default = settings.k8s.default_affinity
-    return {**spec, "affinity": default} if default and not spec.get("affinity") else spec
+    if not default or spec.get("affinity") is not None or base_spec.get("affinity"):
+        return spec
+    return {**spec, "affinity": default}
 
 
 def _list_of(spec: Manifest, field: str) -> list[Any]:
@@ -229,14 +232,14 @@ def _k8s_pod_problems(task: FlyteTask, settings: Settings, base: Manifest | None
     path, spec = "k8sPod.podSpec", _pod_spec(task)
     metadata = task.template.k8s_pod.metadata
     yield from metadata_problems(metadata.labels, metadata.annotations, "k8sPod.metadata")
-    if not _list_of(spec, "containers"):
-        problems = pod_spec_problems(spec, path)
-        yield from problems or [
-            Problem(f"{path}.containers", "the pod has no container", "the primary container is needed")
-        ]
+    if problems := shape_problems(spec, path):
+        yield from problems
+        return
+    if not spec.get("containers"):
+        yield Problem(f"{path}.containers", "the pod has no container", "the primary container is needed")
         return
     primary = primary_name(task)
-    problems = pod_spec_problems(unmerged(spec, task, settings, base, primary), path)
+    problems = content_problems(unmerged(spec, task, settings, base, primary), path)
     yield from problems
     if not problems:
         yield from _primary_problems(spec, primary, path, task)
