@@ -186,8 +186,8 @@ def _pod_template_problems(item: Any, place: str) -> Iterator[Problem]:
         yield Problem(place, f"is {item!r:.40}, no Kubernetes object", "write a PodTemplate")
         return
     if item.get("kind") != "PodTemplate":
-        kind = f"is of kind {item['kind']}" if item.get("kind") else "has no kind"
-        yield Problem(place, f"{kind}, which is no PodTemplate", "give PodTemplates only")
+        what = f"is a {item['kind']}" if item.get("kind") else "has no kind"
+        yield Problem(place, what, "give PodTemplates, or a List of them")
         return
     metadata, template = item.get("metadata"), item.get("template")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:

@@ -107,7 +107,7 @@ def _loaded(name: str) -> Iterator[tuple[ModuleType, Path]]:
     try:
         with add_sys_path(root):
             importlib.invalidate_caches()
-            module = _imported(module_name, name, file)
+            module = _imported(module_name, name, file, root)
             yield module, root
     finally:
         # another file of this name, or this one changed, may come next in this process
@@ -118,11 +118,12 @@ def _loaded(name: str) -> Iterator[tuple[ModuleType, Path]]:
                 sys.modules.pop(loaded, None)
 
 
-def _imported(module_name: str, name: str, file: Path) -> ModuleType:
+def _imported(module_name: str, name: str, file: Path, root: Path) -> ModuleType:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
-        raise ProblemsError(_problems_of(error, name + _line_of(error, file))) from error
+        place, deeper = _places_of(error, name, file, root)
+        raise ProblemsError(_problems_of(error, place, deeper)) from error
     found = getattr(module, "__file__", None)
     if not found or Path(found).resolve() != file:
         what = f"its name, {module_name}, is that of a module loaded from {found or 'Python itself'}"
@@ -130,19 +131,22 @@ def _imported(module_name: str, name: str, file: Path) -> ModuleType:
     return module
 
 
-def _line_of(error: BaseException, file: Path) -> str:
-    """Where in the user's file the error came up, or in what it imports from its own folder."""
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        return f", line {error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
-    return f", line {lines[-1]}" if lines else ""
+def _places_of(error: BaseException, name: str, file: Path, root: Path) -> tuple[str, str]:
+    """The file with the line where the error came up, and where it did beyond that, in a file of the same project."""
+    lines = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        lines.append((Path(error.filename), error.lineno))
+    own = [line for path, line in lines if path == file]
+    last, line = next((each for each in reversed(lines) if each[0].is_relative_to(root)), (file, None))
+    deeper = f" ({last.relative_to(root)}, line {line})" if last != file else ""
+    return (f"{name}, line {own[-1]}" if own else name), deeper
 
 
-def _problems_of(error: BaseException, place: str) -> list[Problem]:
+def _problems_of(error: BaseException, place: str, deeper: str = "") -> list[Problem]:
     if isinstance(error, ProblemsError):
         return [replace(problem, path=f"{place}: {problem.path}") for problem in error.problems]
-    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    text = " ".join(f"{type(error).__name__}: {said}".split()).removesuffix(":") + deeper
     missing = isinstance(error, ModuleNotFoundError)
     return [Problem(place, text, "install it here, or run this where your tasks' packages are" if missing else "")]
 

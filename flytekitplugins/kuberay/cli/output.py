@@ -18,9 +18,6 @@ from flytekitplugins.kuberay.wire.runtime_env import _RuntimeEnvDumper
 _LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, text in YAML 1.2."""
 
-_SIGNED_RADIX = re.compile(r"[-+]0[oOxXbB][\da-fA-F_]*")
-"""Text that Go's YAML reader takes for a number and PyYAML does not."""
-
 
 @contextmanager
 def reserved_stdout() -> Iterator[None]:
@@ -81,8 +78,6 @@ class _Dumper(_RuntimeEnvDumper):
 def _represent_text(dumper: _Dumper, value: str) -> yaml.Node:
     if _LINE_BREAKS_OF_OLD.search(value):
         style = '"'
-    elif _SIGNED_RADIX.fullmatch(value):
-        style = "'"
     elif "\n" in value:
         style = "|"
     else:

@@ -25,10 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse has printed its help or what is wrong with the arguments
         return int(end.code or 0)
     with _logged_warnings():
-        return _status_of(arguments)
+        return _status_of(arguments, debug="debug" in arguments)
 
 
-def _status_of(arguments: argparse.Namespace) -> int:
+def _status_of(arguments: argparse.Namespace, debug: bool) -> int:
     try:
         arguments.run(arguments)
     except BrokenPipeError:  # the reader has what it wanted, as `head` does
@@ -36,9 +36,9 @@ def _status_of(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ProblemsError as error:
-        return _failed(error, BAD_INPUT, arguments.debug)
+        return _failed(error, BAD_INPUT, debug)
     except Exception as error:  # noqa: BLE001  # a user gets no traceback
-        return _failed(error, FAILED, arguments.debug)
+        return _failed(error, FAILED, debug)
     return 0
 
 
@@ -73,6 +73,7 @@ class _LowerCase(logging.Formatter):
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
+    # no default: it would hide a --debug that stands before the command
     common.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
     )
@@ -83,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
         parents=[common],
         allow_abbrev=False,
     )
-    parser.set_defaults(debug=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_render(commands, common)
     return parser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -34,12 +34,9 @@ def render(arguments: argparse.Namespace) -> Manifest:
     Raises:
         ProblemsError: A file or the task can't be used; the problems of all files at once.
     """
+    if problems := list(_option_problems(arguments)):
+        raise ProblemsError(problems)
     errors: list[ProblemsError] = []
-    if arguments.task_template and arguments.image:
-        errors.append(ProblemsError([Problem("--image", "counts for MODULE.py only", "leave it out")]))
-    files = [arguments.task_template, arguments.execution, arguments.inputs, *arguments.pod_template]
-    if files.count("-") > 1:
-        errors.append(ProblemsError([Problem("-", "is given twice", "read one file from standard input")]))
     paths = [Path(name) for name in arguments.config] if arguments.config else None
     settings = _or_noted(errors, Settings(), lambda: load_settings(paths))
     template = _or_noted(errors, TaskTemplate(), lambda: _template(arguments))
@@ -47,10 +44,20 @@ def render(arguments: argparse.Namespace) -> Manifest:
     inputs = _or_noted(errors, None, lambda: _inputs(arguments.inputs))
     none: list[Manifest] = []
     pod_templates = _or_noted(errors, none, lambda: read_pod_templates(arguments.pod_template, execution.namespace))
+    if len(errors) == 1:
+        raise errors[0]
     if errors:
         raise ProblemsError(problem for error in errors for problem in error.problems) from errors[0]
     task = FlyteTask(template, execution, arguments.output_prefix or default_output_prefix(execution), inputs)
     return _built(task, settings, find_base_template(pod_templates, task, settings))
+
+
+def _option_problems(arguments: argparse.Namespace) -> Iterator[Problem]:
+    if arguments.task_template and arguments.image:
+        yield Problem("--image", "counts for MODULE.py only", "leave it out")
+    files = [arguments.task_template, arguments.execution, arguments.inputs, *arguments.pod_template]
+    if files.count("-") > 1:
+        yield Problem("-", "stands for more than one file", "read one from standard input, and name the others")
 
 
 def placeholder_execution(template: TaskTemplate) -> TaskExecutionMetadata:
