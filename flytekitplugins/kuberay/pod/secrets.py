@@ -27,6 +27,6 @@ def secret_annotations(secrets: Iterable[Secret]) -> dict[str, str]:
 
 
 def _encode(secret: Secret) -> str:
-    text = text_format.MessageToString(secret, as_utf8=True)
+    text = text_format.MessageToString(secret, as_utf8=False)  # octal escapes, as Go writes them
     encoded = base64.b32encode(text.encode()).translate(_ALPHABET).decode()
     return encoded.rstrip("=")
