@@ -32,6 +32,9 @@ head: Any = HeadNodeConfig
 autoscaler: Any = AutoscalerOptionsConfig
 """Given wrong types on purpose, which mypy need not see."""
 
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+
 FAULTS = [
     pytest.param(
         lambda: worker(replicas="3"),
@@ -167,6 +170,11 @@ FAULTS = [
             "RayJobConfig.runtime_env[1]: is nan; JSON knows only finite numbers",
         ],
         id="a runtime_env that JSON can't hold, its values not shown",
+    ),
+    pytest.param(
+        lambda: job(runtime_env=LOOP),
+        ["RayJobConfig.runtime_env.self: is nested too deep; does it hold itself?"],
+        id="a runtime_env that holds itself",
     ),
     pytest.param(
         lambda: job(enable_autoscaling="yes", shutdown_after_job_finishes=1, ttl_seconds_after_finished=-5),

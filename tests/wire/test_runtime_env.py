@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.wire.runtime_env import format_runtime_env
@@ -30,6 +30,7 @@ texts = (
 )
 
 
+@settings(deadline=None)  # CI's machines are slow at times
 @given(texts)
 @example("1e-5")
 @example("08")

@@ -3,11 +3,13 @@
 import copy
 import json
 from datetime import timedelta
+from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from flytekit import PodTemplate, Resources
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.config import (
@@ -207,6 +209,7 @@ def template_of(custom: dict[str, Any], config: dict[str, str]) -> TaskTemplate:
     return read
 
 
+@settings(deadline=None)  # CI's machines are slow at times
 @given(configs)
 def test_what_is_written_is_read_back(config: RayJobConfig) -> None:
     """Ray settings survive the template, all of them, and come out the same each time they are written."""
@@ -215,6 +218,7 @@ def test_what_is_written_is_read_back(config: RayJobConfig) -> None:
     assert (to_custom(task), to_config_entry(task)) == (to_custom(from_config(config)), to_config_entry(task))
 
 
+@settings(deadline=None)  # CI's machines are slow at times
 @given(configs)
 def test_nothing_that_a_user_passed_is_changed(config: RayJobConfig) -> None:
     """Writing a task leaves the user's values alone, and shares none of them with the result."""
@@ -225,6 +229,16 @@ def test_nothing_that_a_user_passed_is_changed(config: RayJobConfig) -> None:
             worker.k8s_pod.pod_spec["edited"] = True
     assert config == before
     assert config.ray_job_patch is None or task.extras.ray_job_patch is not config.ray_job_patch
+
+
+def test_a_runtime_environment_may_be_any_mapping() -> None:
+    """A mapping that is no dict, with tuples and text enums in it, is written as plain JSON and YAML."""
+
+    class Package(str, Enum):
+        NUMPY = "numpy"
+
+    task = from_config(RayJobConfig(runtime_env=MappingProxyType({"pip": (Package.NUMPY,)})))
+    assert task.runtime_env_yaml == "pip:\n- numpy\n"
 
 
 def test_a_task_that_says_nothing_has_no_extras() -> None:

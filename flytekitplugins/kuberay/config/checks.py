@@ -151,21 +151,23 @@ def json_mapping(path: str, value: Any) -> Iterator[Problem]:
     if value is not None and not isinstance(value, Mapping):
         yield Problem(path, f"is a {type(value).__name__}", "write a dict")
     else:
-        yield from _json(path, value, 0)
+        yield from _json(path, value, ())
 
 
-def _json(path: str, value: Any, depth: int) -> Iterator[Problem]:
-    if depth > _MAX_DEPTH:
+def _json(path: str, value: Any, around: tuple[int, ...]) -> Iterator[Problem]:
+    """As json_mapping, of any value; `around` are the ids of the values that hold it."""
+    within = (*around, id(value))
+    if id(value) in around or len(around) > _MAX_DEPTH:
         yield Problem(path, "is nested too deep", "does it hold itself?")
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
                 yield Problem(path, f"has the key {shown(key)}", f'write the key as text: "{key}"')
             place = f"{path}.{key}" if str(key).isidentifier() else f"{path}[{key!r}]"
-            yield from _json(place, item, depth + 1)
+            yield from _json(place, item, within)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from _json(f"{path}[{index}]", item, depth + 1)
+            yield from _json(f"{path}[{index}]", item, within)
     elif isinstance(value, float) and not math.isfinite(value):
         yield Problem(path, f"is {value}", "JSON knows only finite numbers")
     elif value is not None and not isinstance(value, (str, bool, int, float)):

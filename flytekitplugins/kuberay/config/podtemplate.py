@@ -21,7 +21,7 @@ PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
 
 def pod_spec_of(template: PodTemplateLike) -> dict[str, Any]:
     """The template's pod spec as plain data of its own: models by their camelCase names, less what is None in them."""
-    spec = _plain(template.pod_spec if isinstance(template, PodTemplate) else template)
+    spec = plain(template.pod_spec if isinstance(template, PodTemplate) else template)
     return spec if isinstance(spec, dict) else {}
 
 
@@ -30,15 +30,18 @@ def primary_of(template: PodTemplateLike) -> str:
     return template.primary_container_name if isinstance(template, PodTemplate) else ""
 
 
-def _plain(value: Any) -> Any:
-    """The value without models. Source: kubernetes' ApiClient.sanitize_for_serialization."""
+def plain(value: Any) -> Any:
+    """The value in new dicts and lists, Kubernetes' models by their camelCase names, less what is None in them.
+
+    Source: kubernetes' ApiClient.sanitize_for_serialization.
+    """
     names = getattr(value, "attribute_map", None)
     if names is not None:
         found = {name: getattr(value, attribute) for attribute, name in names.items()}
-        return {name: _plain(item) for name, item in found.items() if item is not None}
+        return {name: plain(item) for name, item in found.items() if item is not None}
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def ray_container_of(pod_spec: Mapping[str, Any], primary: str, ray_name: str, task_primary: str = "") -> int | None:
@@ -124,7 +127,7 @@ def problems_of(path: str, template: Any, ray_name: str = "") -> Iterator[Proble
         yield from checks.text(f"{path}.primary_container_name", template.primary_container_name)
         path, spec = f"{path}.pod_spec", template.pod_spec
     if isinstance(spec, Mapping) or (isinstance(template, PodTemplate) and type(spec).__name__ == "V1PodSpec"):
-        found = list(_spec_problems(path, _plain(spec)))
+        found = list(_spec_problems(path, plain(spec)))
         yield from found or _primary_problems(path, template, ray_name)
     else:
         yield Problem(path, f"is {checks.shown(spec)}", "write PodTemplate(pod_spec=V1PodSpec(...)), or a dict")

@@ -31,7 +31,7 @@ def from_config(config: RayJobConfig, task_primary: str = "") -> RayTask:
         config: What the user wrote; it is not changed.
         task_primary: The name of the primary container of the task's own pod template, "" without one.
     """
-    runtime_env = json.loads(json.dumps(config.runtime_env)) if config.runtime_env else None
+    runtime_env = _as_json(config.runtime_env) or None
     extras = _extras_of(config)
     return RayTask(
         workers=tuple(_worker_group_of(group, task_primary) for group in config.worker_node_config),
@@ -125,9 +125,14 @@ def _extras_of(config: RayJobConfig) -> Extras:
         queue=config.queue,
         priority=config.priority,
         backoff_limit=config.backoff_limit,
-        ray_job_patch=None if config.ray_job_patch is None else json.loads(json.dumps(config.ray_job_patch)),
+        ray_job_patch=_as_json(config.ray_job_patch),
         address=config.address,
     )
+
+
+def _as_json(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A copy in the very types that JSON knows: Ray's RuntimeEnv and enums of text are none."""
+    return None if value is None else json.loads(json.dumps(podtemplate.plain(value)))
 
 
 def _seconds(time: timedelta | int | None) -> int | None:
