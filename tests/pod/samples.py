@@ -55,12 +55,12 @@ def container_task(
 def pod_task(
     spec: Manifest | None = None,
     *,
-    metadata: Manifest | None = None,
+    pod_metadata: Manifest | None = None,
     execution: Manifest | None = None,
     **template: Any,
 ) -> FlyteTask:
     """A Ray task with a K8sPod target: a container `primary` with image and args, unless `spec` has containers."""
-    pod = {"podSpec": {"containers": [primary()], **(spec or {})}, "metadata": metadata or {}}
+    pod = {"podSpec": {"containers": [primary()], **(spec or {})}, "metadata": pod_metadata or {}}
     return _task({"k8sPod": pod, "config": {"primary_container_name": "primary"}, **template}, execution)
 
 
