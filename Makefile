@@ -17,7 +17,11 @@ set-up: ## Make .venv, or bring it up to date
 	@tools/set-up
 
 demo: set-up ## Run the example on Ray in process, then print the RayJob that its task becomes
-	@tools/demo $(EXAMPLE)
+	@echo "demo 1/2: pyflyte run $(EXAMPLE) (Ray in this process, no cluster needed)"
+	@$(BIN)/pyflyte run $(EXAMPLE) sum_of_squares --n 10
+	@echo
+	@echo "demo 2/2: flyte-kuberay render $(EXAMPLE) (the RayJob that the task becomes on a cluster)"
+	@$(BIN)/flyte-kuberay render $(EXAMPLE)
 
 test: set-up ## Run the tests
 	$(BIN)/pytest $(ARGS)
