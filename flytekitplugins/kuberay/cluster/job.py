@@ -16,8 +16,9 @@ from ..pod.secrets import secret_annotations, secret_labels
 from ..pod.template import PodTemplate, build_task_pod, container_of, target_problems
 from ..settings import Settings
 from ..settings.flyte import NodeSettings
-from ..wire import AutoscalerOptions, FlyteTask, Manifest, RayTask, WorkerGroup, from_template
+from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, from_template
 from . import names
+from .autoscaler import autoscaler_problems, build_autoscaler_options
 from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems, group_template_problems
 from .submitter import build_submitter, built_submitter_problems, submitter_problems
@@ -86,6 +87,8 @@ def _read(task: FlyteTask, settings: Settings, base: Manifest | None) -> RayTask
     problems += group_template_problems(ray.head.k8s_pod if ray.head else None, _HEAD_PATH)
     for index, group in enumerate(ray.workers):
         problems += group_template_problems(group.k8s_pod, _WORKER_PATH.format(index))
+    if ray.autoscaler_options is not None:
+        problems += autoscaler_problems(ray.autoscaler_options)
     problems += submitter_problems(ray.extras)
     _refuse(problems)
     return ray
@@ -187,7 +190,7 @@ def _cluster_spec(ray: RayTask, head: Manifest, workers: list[Manifest], setting
         "enableInTreeAutoscaling": ray.enable_autoscaling,
     }
     if ray.autoscaler_options is not None:
-        spec["autoscalerOptions"] = _autoscaler_options(ray.autoscaler_options)
+        spec["autoscalerOptions"] = build_autoscaler_options(ray.autoscaler_options)
     return spec
 
 
@@ -203,29 +206,11 @@ def _worker_group(group: WorkerGroup, template: Manifest, settings: Settings) ->
 
 
 def _start_params(own: Mapping[str, str] | None, defaults: NodeSettings, settings: Settings) -> Manifest:
-    """The parameters of `ray start`: the group's own, else the platform's; what neither says, by default."""
+    """The parameters of `ray start`: the group's own, even if empty, else the platform's; the missing ones by default."""
     missing = {"node-ip-address": defaults.ip_address}
     if not settings.ray.enable_usage_stats:
         missing["disable-usage-stats"] = "true"
-    return {**missing, **(own or defaults.start_parameters)}
-
-
-def _autoscaler_options(options: AutoscalerOptions) -> Manifest:
-    """The autoscaler's options; without resources KubeRay gives it its own, which pass a quota.
-
-    Source: ray.go buildAutoscalerOptions.
-    """
-    resources = {
-        side: dict(amounts) for side, amounts in (("requests", options.requests), ("limits", options.limits)) if amounts
-    }
-    values = {
-        "upscalingMode": options.upscaling_mode,
-        "idleTimeoutSeconds": options.idle_timeout_seconds,
-        "image": options.image,
-        "env": [{"name": name, "value": value} for name, value in options.env],
-        "resources": resources,
-    }
-    return {key: value for key, value in values.items() if value}
+    return {**missing, **(defaults.start_parameters if own is None else own)}
 
 
 def _without_nulls(value: Any) -> Any:
