@@ -154,3 +154,23 @@ def test_empty_affinity_is_one() -> None:
     """A task's empty affinity says that it wants none, so the platform's default does not count, as in Flyte."""
     got = head_spec({"containers": [samples.primary()], "affinity": {}}, {"containers": []}, required([ZONE]))
     assert got["affinity"] == required([SPOT])
+
+
+def test_empty_objects_are_said() -> None:
+    """A task's empty security contexts and DNS config say that it wants none, so no default counts, as in Flyte."""
+    task = samples.pod_task(
+        {"containers": [samples.primary(securityContext={})], "securityContext": {}, "dnsConfig": {}}
+    )
+    user = {"runAsUser": 1}
+    k8s = {"default-pod-security-context": user, "default-security-context": user, "default-pod-dns-config": {"a": 1}}
+    spec = build_ray_job(task, samples.settings(k8s=k8s))["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    got = [spec["securityContext"], spec["dnsConfig"], spec["containers"][0]["securityContext"]]
+    assert got == [{}, {}, {}]
+
+
+def test_empty_start_parameters_are_said() -> None:
+    """A group's empty start parameters stand in for the platform's, as in Flyte."""
+    task = samples.container_task(custom=samples.custom({"rayStartParams": {}}))
+    ray = {"defaults": {"workerNode": {"startParameters": {"num-cpus": "2"}}}}
+    job = build_ray_job(task, samples.settings(ray=ray))
+    assert "num-cpus" not in job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["rayStartParams"]

@@ -206,7 +206,7 @@ def _worker_group(group: WorkerGroup, template: Manifest, settings: Settings) ->
 
 
 def _start_params(own: Mapping[str, str] | None, defaults: NodeSettings, settings: Settings) -> Manifest:
-    """The parameters of `ray start`: the group's own, even if empty, else the platform's; the missing ones by default."""
+    """The parameters of `ray start`: the group's own, else the platform's; the missing ones by default."""
     missing = {"node-ip-address": defaults.ip_address}
     if not settings.ray.enable_usage_stats:
         missing["disable-usage-stats"] = "true"

@@ -176,7 +176,7 @@ def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, prim
         "securityContext": k8s.default_pod_security_context,
         "dnsConfig": k8s.default_pod_dns_config,
     }
-    spec = {**spec, **{key: value for key, value in defaults.items() if value and not spec.get(key)}}
+    spec = {**spec, **{key: value for key, value in defaults.items() if value and spec.get(key) in (None, "")}}
     if selector:
         spec["nodeSelector"] = selector
     if k8s.enable_host_networking_pod is not None:
@@ -191,7 +191,9 @@ def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, prim
 
 def _with_default_security(container: Manifest, settings: Settings) -> Manifest:
     default = settings.k8s.default_security_context
-    return {**container, "securityContext": default} if default and not container.get("securityContext") else container
+    return (
+        {**container, "securityContext": default} if default and container.get("securityContext") is None else container
+    )
 
 
 def _with_default_affinity(spec: Manifest, base_spec: Manifest, settings: Settings) -> Manifest:
