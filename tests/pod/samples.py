@@ -89,9 +89,12 @@ def settings(*, k8s: Manifest | None = None, ray: Manifest | None = None, kubera
     return parse_settings({"plugins": {name: values for name, values in sections.items() if values}})
 
 
-def base_template(spec: Manifest, *, name: str = "base", namespace: str = "p-d", **metadata: Any) -> Manifest:
-    """A PodTemplate object of the cluster, with the metadata of its pods."""
-    return {"metadata": {"name": name, "namespace": namespace}, "template": {"metadata": metadata, "spec": spec}}
+def base_template(
+    spec: Manifest, *, name: str = "base", namespace: str = "p-d", metadata: Manifest | None = None
+) -> Manifest:
+    """A PodTemplate object of the cluster; `metadata` is that of its pods."""
+    template = {"metadata": metadata or {}, "spec": spec}
+    return {"metadata": {"name": name, "namespace": namespace}, "template": template}
 
 
 def task_pod(spec: Manifest, *, main: str = "primary") -> PodTemplate:

@@ -27,7 +27,7 @@ def test_order(field: str) -> None:
     own = settings(k8s={f"default-{field}": [{key: value} for key, value in values(0).items()]})
     decorator = {"metadata": {field: values(4)}}
     task = pod_task(execution={field: values(2)}, pod_metadata={field: values(3)}, metadata=decorator)
-    base = base_template({}, **{field: values(1)})
+    base = base_template({}, metadata={field: values(1)})
     of = {"labels": task_labels, "annotations": task_annotations}[field]
     assert of(task, own, base) == {f"up-to-{layer}": layer for layer in LAYERS}
 

@@ -20,6 +20,8 @@ _NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASC
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+_KEYED_IN_CONTAINERS = frozenset({"env", "ports", "volumeMounts", "volumeDevices"})
+_KEYED_IN_PODS = frozenset(ENTRY_KEYS) - _KEYED_IN_CONTAINERS
 _MAX_DEPTH = 40
 _MAX_METADATA = 256 * 1024
 _DIRECTIVES = ("replace", "delete", "merge")
@@ -133,14 +135,14 @@ def _volume_problems(spec: Manifest, path: str) -> Iterator[Problem]:
 
 def _duplicates(spec: Manifest, path: str) -> Iterator[Problem]:
     """Two entries of one keyed list that have the same key."""
-    yield from _list_duplicates(spec, path)
+    yield from _list_duplicates(spec, _KEYED_IN_PODS, path)
     for field in _CONTAINER_LISTS:
         for index, container in enumerate(spec.get(field) or []):
-            yield from _list_duplicates(container, f"{path}.{field}[{index}]")
+            yield from _list_duplicates(container, _KEYED_IN_CONTAINERS, f"{path}.{field}[{index}]")
 
 
-def _list_duplicates(owner: Manifest, path: str) -> Iterator[Problem]:
-    for field, keys in ENTRY_KEYS.items():
+def _list_duplicates(owner: Manifest, fields: frozenset[str], path: str) -> Iterator[Problem]:
+    for field in sorted(fields):
         seen: dict[Any, int] = {}
         for index, entry in enumerate(owner.get(field) or []):
             if PATCH in entry:
@@ -148,7 +150,9 @@ def _list_duplicates(owner: Manifest, path: str) -> Iterator[Problem]:
             key = entry_key(field, entry)
             if key in seen:
                 shown = ", ".join(
-                    f"{name} {part!r}" for name, part in zip(keys, key or (), strict=True) if part is not None
+                    f"{name} {part!r}"
+                    for name, part in zip(ENTRY_KEYS[field], key or (), strict=True)
+                    if part is not None
                 )
                 yield Problem(
                     f"{path}.{field}[{index}]", f"has the same {shown} as {field}[{seen[key]}]", "keep one of them"

@@ -1,0 +1,108 @@
+"""The types of a pod spec's fields, and how a wrong one is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flytekitplugins.kuberay.pod.schema import type_problems
+
+SEE = "see the field in Kubernetes' documentation of a pod"
+VALID = {
+    "containers": [
+        {
+            "name": "c",
+            "ports": [{"containerPort": 80}],
+            "resources": {"limits": {"cpu": 2, "memory": "1Gi"}},
+            "livenessProbe": {"httpGet": {"port": "http"}},
+            "tty": True,
+        }
+    ],
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"tolerationSeconds": 5}],
+    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
+    "hostNetwork": None,
+    "fieldOfTheFuture": {"any": ["thing"]},
+}
+
+
+def test_a_valid_spec() -> None:
+    """Known fields of the right type, nulls and unknown fields are no problem."""
+    assert list(type_problems(VALID, "spec")) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param([], "spec: must be a mapping, got []", id="no mapping"),
+        pytest.param({"containers": {"name": "c"}}, "spec.containers: must be a list, got {'name': 'c'}", id="no list"),
+        pytest.param(
+            {"containers": ["c"]}, "spec.containers[0]: must be a mapping, got 'c'", id="an entry that is no mapping"
+        ),
+        pytest.param(
+            {"containers": [None]}, "spec.containers[0]: must be an entry, got None", id="an entry that is null"
+        ),
+        pytest.param({"hostname": 5}, "spec.hostname: must be text, got 5", id="a number for text"),
+        pytest.param({"priority": "5"}, "spec.priority: must be a whole number, got '5'", id="text for a number"),
+        pytest.param(
+            {"priority": 5.5}, "spec.priority: must be a whole number, got 5.5", id="a fraction for a whole number"
+        ),
+        pytest.param(
+            {"priority": True}, "spec.priority: must be a whole number, got True", id="a boolean for a number"
+        ),
+        pytest.param(
+            {"hostNetwork": "yes"}, "spec.hostNetwork: must be true or false, got 'yes'", id="text for a boolean"
+        ),
+        pytest.param({"hostNetwork": 0}, "spec.hostNetwork: must be true or false, got 0", id="a number for a boolean"),
+        pytest.param({"nodeSelector": ["a"]}, "spec.nodeSelector: must be a mapping, got ['a']", id="a list for a map"),
+        pytest.param(
+            {"nodeSelector": {"a": 1}}, "spec.nodeSelector[a]: must be text, got 1", id="a number in a map of texts"
+        ),
+        pytest.param(
+            {"overhead": {"cpu": "a lot"}},
+            "spec.overhead[cpu]: must be a quantity such as 500m or 4Gi, got 'a lot'",
+            id="no quantity",
+        ),
+        pytest.param(
+            {"volumes": [{"emptyDir": {"sizeLimit": "big"}}]},
+            "spec.volumes[0].emptyDir.sizeLimit: must be a quantity such as 500m or 4Gi, got 'big'",
+            id="no quantity deep within",
+        ),
+        pytest.param(
+            {"hostname": ["x" * 99]}, f"spec.hostname: must be text, got ['{'x' * 78}...", id="a long value is cut"
+        ),
+        pytest.param(
+            {"containers": [{"env": [{"name": "TOKEN", "value": 5}]}]},
+            "spec.containers[0].env[0].value: must be text, got a int",
+            id="what may be a secret is not shown",
+        ),
+    ],
+)
+def test_wrong_types(spec: Any, expected: str) -> None:
+    """A value of the wrong type is told with its path, what it must be, and what it is."""
+    assert [str(problem) for problem in type_problems(spec, "spec")] == [f"{expected}; {SEE}"]
+
+
+def test_all_problems_at_once() -> None:
+    """Each wrong field is told, not only the first."""
+    spec = {"hostname": 5, "containers": [{"name": 1, "env": {}}, {"tty": "x"}]}
+    assert [problem.path for problem in type_problems(spec, "spec")] == [
+        "spec.hostname",
+        "spec.containers[0].name",
+        "spec.containers[0].env",
+        "spec.containers[1].tty",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        pytest.param("V1ResourceRequirements", {"limits": {"cpu": "x"}}, ["at.limits[cpu]"], id="a type by its name"),
+        pytest.param("{}quantity", {"cpu": "1"}, [], id="a map"),
+        pytest.param("any", {1: object}, [], id="anything"),
+    ],
+)
+def test_a_part_of_a_spec(kind: str, value: Any, expected: list[str]) -> None:
+    """Parts of a pod spec are checked by the name of their type."""
+    assert [problem.path for problem in type_problems(value, "at", kind)] == expected
