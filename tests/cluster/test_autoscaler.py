@@ -14,8 +14,13 @@ from flytekitplugins.kuberay.wire import AutoscalerOptions, Manifest
         pytest.param(AutoscalerOptions(), {}, id="nothing is said"),
         pytest.param(
             AutoscalerOptions("Conservative", 0, "img", (("A", "1"),)),
-            {"upscalingMode": "Conservative", "image": "img", "env": [{"name": "A", "value": "1"}]},
-            id="an idle timeout of 0 says nothing",
+            {
+                "upscalingMode": "Conservative",
+                "idleTimeoutSeconds": 0,
+                "image": "img",
+                "env": [{"name": "A", "value": "1"}],
+            },
+            id="all is said; an idle time-out of 0 too",
         ),
         pytest.param(
             AutoscalerOptions(requests={"cpu": "0", "memory": "1Gi"}, limits={"cpu": "0m"}),

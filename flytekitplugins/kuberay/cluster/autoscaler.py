@@ -37,7 +37,7 @@ def build_autoscaler_options(options: AutoscalerOptions) -> Manifest:
         "env": _env(options),
         "resources": {side: amounts for side, amounts in sides.items() if amounts},
     }
-    return {key: value for key, value in values.items() if value}
+    return {key: value for key, value in values.items() if value or value == 0}  # 0: an idle worker goes at once
 
 
 def _env(options: AutoscalerOptions) -> list[Manifest]:
