@@ -136,8 +136,9 @@ def test_a_pod_template_is_read_as_kubectl_reads_it(run: Run) -> None:
         ),
         pytest.param(
             "--task-template",
-            '{"container": {"image": 5}}',
-            "FILE: is no TaskTemplate: Failed to parse image field: expected string or bytes-like object, got 'int'",
+            '{"metadata": {"interruptible": "no"}}',
+            "FILE: is no TaskTemplate: Failed to parse metadata field: "
+            "Expected true or false without quotes at TaskTemplate.metadata.interruptible",
             id="a wrong type",
         ),
         pytest.param(

@@ -111,11 +111,9 @@ def _loaded(name: str) -> Iterator[tuple[ModuleType, Path]]:
             yield module, root
     finally:
         # another file of this name, or this one changed, may come next in this process
-        parts = module_name.split(".")
-        for end in range(1, len(parts) + 1):
-            loaded = ".".join(parts[:end])
-            if loaded not in before:
-                sys.modules.pop(loaded, None)
+        for loaded in set(sys.modules) - before:
+            if loaded.partition(".")[0] == module_name.partition(".")[0]:
+                del sys.modules[loaded]
 
 
 def _imported(module_name: str, name: str, file: Path, root: Path) -> ModuleType:
