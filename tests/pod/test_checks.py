@@ -107,7 +107,7 @@ def nested(depth: int) -> Any:
         ),
         pytest.param(
             {"containers": [{"name": "a", "$patch": "remove"}]},
-            ["spec.containers[0].$patch: 'remove' is no directive; use one of replace, delete, merge"],
+            ["spec.containers[0].$patch: 'remove' is no directive here; use one of replace, delete, merge"],
             id="an unknown directive",
         ),
         pytest.param(
@@ -132,6 +132,13 @@ def test_pod_spec_problems(spec: Any, expected: list[str]) -> None:
     assert [str(problem) for problem in pod_spec_problems(spec, "spec")] == expected
 
 
+def test_no_directives() -> None:
+    """Where a pod spec goes on top of none, a directive is a mistake."""
+    problems = pod_spec_problems({"volumes": [{"$patch": "replace"}]}, "spec", directives=())
+    expected = "spec.volumes[0].$patch: 'replace' is no directive here; drop it, there is nothing under it to patch"
+    assert [str(problem) for problem in problems] == [expected]
+
+
 MOUNTING = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
 
 
@@ -154,11 +161,16 @@ MOUNTING = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath
             [Problem("head: container 'c' mounts '/v'", "no volume is called 'v'", "add it to the pod's volumes")],
             id="D13 a mount without a volume",
         ),
+        pytest.param(
+            {"containers": [{"name": "d", "image": "i"}]},
+            [Problem("head", "has no container 'c' left", "merge with it: don't delete or replace it")],
+            id="D21 the container that matters is gone",
+        ),
     ],
 )
 def test_final_pod_problems(spec: Manifest, expected: list[Problem]) -> None:
     """A pod after all merges: what only then can be seen."""
-    assert list(final_pod_problems(spec, "head")) == expected
+    assert list(final_pod_problems(spec, "c", "head")) == expected
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,10 @@ def test_empty_start_parameters_are_said() -> None:
     ray = {"defaults": {"workerNode": {"startParameters": {"num-cpus": "2"}}}}
     job = build_ray_job(task, samples.settings(ray=ray))
     assert "num-cpus" not in job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["rayStartParams"]
+
+
+def test_an_empty_list_of_a_sidecar_replaces() -> None:
+    """flytekit writes an empty command into the primary container alone; in a sidecar it is the user's own word."""
+    base = {"containers": [{"name": "default", "image": "x", "command": ["sh"]}]}
+    spec = head_spec({"containers": [samples.primary(command=[]), samples.sidecar(command=[])]}, base)
+    assert [container.get("command") for container in spec["containers"]] == [["sh"], []]

@@ -141,6 +141,12 @@ def test_with_missing() -> None:
             {"requests": {"cpu": "1500m", "memory": "2Gi"}, "limits": {"cpu": "1500m", "memory": "2Gi"}},
             id="numbers count as their text",
         ),
+        pytest.param(
+            {"requests": {"cpu": None, "memory": "1Gi"}, "limits": None},
+            {},
+            {"requests": {"cpu": "1000m", "memory": "1Gi"}, "limits": {"cpu": "1000m", "memory": "1Gi"}},
+            id="null is not set",
+        ),
     ],
 )
 def test_within_platform(resources: Manifest, platform: Manifest, expected: Manifest) -> None:

@@ -85,11 +85,11 @@ def build_group_template(
     """
     spec = _with_ray_container(task_pod, role)
     if pod is not None:
-        spec = _merged(spec, _overlay(pod, task_pod, role, settings))
+        spec = _merged(spec, _overlay(pod, task_pod, role, settings), role)
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # D23 (design): else pods can't resolve each other
     spec = scheduling.with_platform_scheduling(spec, task.template, settings)
-    if role is HEAD and settings.ray.logs_sidecar:
+    if role is HEAD and settings.ray.logs_sidecar and spec.get("containers"):
         spec = _with_logs_sidecar(spec, settings.ray.logs_sidecar)
     own = pod if pod is not None else K8sPod({})
     return replace(
@@ -103,7 +103,7 @@ def build_group_template(
 
 def group_problems(built: PodTemplate, task: FlyteTask, path: str) -> Iterator[Problem]:
     """What is wrong with a group's pod after all merges, at the group's wire path."""
-    yield from final_pod_problems(built.spec, path)
+    yield from final_pod_problems(built.spec, built.primary, path)
     yield from shared_memory_conflicts(built.spec, task, built.primary, path)
 
 
@@ -160,7 +160,7 @@ def _ray_container_name(pod: K8sPod, task_pod: PodTemplate, role: Role) -> str:
     return ""
 
 
-def _merged(spec: Manifest, overlay: Manifest) -> Manifest:
+def _merged(spec: Manifest, overlay: Manifest, role: Role) -> Manifest:
     """The pod spec with the group's on top, resources that were given on one side settled."""
     merged = merge_pod_spec(spec, overlay)
     for field in ("containers", "initContainers"):
@@ -170,6 +170,8 @@ def _merged(spec: Manifest, overlay: Manifest) -> Manifest:
             merged[field] = [
                 _settled(c, given[c["name"]]) if c["name"] in given.keys() & known else c for c in merged[field]
             ]
+    if merged.get("containers"):  # D8 (design), whatever a `$patch` made of the order
+        merged["containers"] = sorted(merged["containers"], key=lambda c: bool(c["name"] != role.container))
     return merged
 
 

@@ -71,7 +71,7 @@ def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settin
 
 def built_submitter_problems(built: PodTemplate) -> Iterator[Problem]:
     """What is wrong with the submitter's pod after all merges."""
-    yield from final_pod_problems(built.spec, f"{_PATH}.template")
+    yield from final_pod_problems(built.spec, built.primary, f"{_PATH}.template")
 
 
 def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manifest:

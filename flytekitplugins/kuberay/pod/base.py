@@ -101,9 +101,8 @@ def base_problems(task: FlyteTask, settings: Settings, base: Manifest | None) ->
             "create it there",
         )
     if base is not None:
-        yield from pod_spec_problems(
-            template_spec(base), f"PodTemplate {(base.get('metadata') or {}).get('name')}: template.spec"
-        )
+        path = f"PodTemplate {(base.get('metadata') or {}).get('name')}: template.spec"
+        yield from pod_spec_problems(template_spec(base), path, directives=())
 
 
 def _without_containers(spec: Manifest) -> Manifest:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import Problem
@@ -15,6 +15,7 @@ from ..wire import Manifest
 from .merge import ENTRY_KEYS, PATCH, entry_key
 from .schema import type_problems
 
+DIRECTIVES = ("replace", "delete", "merge")
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -24,12 +25,11 @@ _KEYED_IN_CONTAINERS = frozenset({"env", "ports", "volumeMounts", "volumeDevices
 _KEYED_IN_PODS = frozenset(ENTRY_KEYS) - _KEYED_IN_CONTAINERS
 _MAX_DEPTH = 40
 _MAX_METADATA = 256 * 1024
-_DIRECTIVES = ("replace", "delete", "merge")
 
 
-def pod_spec_problems(spec: Any, path: str) -> list[Problem]:
+def pod_spec_problems(spec: Any, path: str, directives: Sequence[str] = DIRECTIVES) -> list[Problem]:
     """What is wrong with a pod spec as somebody wrote it: types, names, duplicates within one list."""
-    return shape_problems(spec, path) or content_problems(spec, path)
+    return shape_problems(spec, path) or content_problems(spec, path, directives)
 
 
 def shape_problems(spec: Any, path: str) -> list[Problem]:
@@ -39,10 +39,16 @@ def shape_problems(spec: Any, path: str) -> list[Problem]:
     return list(type_problems(_without_directives(spec), path))
 
 
-def content_problems(spec: Manifest, path: str) -> list[Problem]:
-    """What is wrong with a pod spec without `shape_problems`: names, duplicates within one list."""
+def content_problems(spec: Manifest, path: str, directives: Sequence[str] = DIRECTIVES) -> list[Problem]:
+    """What is wrong with a pod spec without `shape_problems`: names, duplicates within one list.
+
+    Args:
+        spec: A pod spec.
+        path: Where it stands, for the reader.
+        directives: What `$patch` may say; nothing where the spec goes on top of none.
+    """
     return [
-        *_directive_problems(spec, path),
+        *_directive_problems(spec, path, directives),
         *_container_problems(spec, path),
         *_volume_problems(spec, path),
         *_duplicates(spec, path),
@@ -73,8 +79,10 @@ def is_metadata_key(key: str) -> bool:
     return _NAME_PART.fullmatch(name) is not None
 
 
-def final_pod_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Problem]:
     """What is wrong with a pod after all merges: no image, two containers of one name, mounts without a volume."""
+    if primary not in [container.get("name") for container in spec.get("containers") or []]:
+        yield Problem(path, f"has no container {primary!r} left", "merge with it: don't delete or replace it")
     volumes = {volume["name"] for volume in spec.get("volumes") or []}
     claimed = [container.get("name") for field in _CONTAINER_LISTS for container in spec.get(field) or []]
     for name, count in Counter(claimed).items():
@@ -160,17 +168,16 @@ def _list_duplicates(owner: Manifest, fields: frozenset[str], path: str) -> Iter
             seen.setdefault(key, index)
 
 
-def _directive_problems(value: Any, path: str) -> Iterator[Problem]:
+def _directive_problems(value: Any, path: str, allowed: Sequence[str]) -> Iterator[Problem]:
     if isinstance(value, Mapping):
-        if value.get(PATCH) is not None and value[PATCH] not in _DIRECTIVES:
-            yield Problem(
-                f"{path}.{PATCH}", f"{value[PATCH]!r} is no directive", f"use one of {', '.join(_DIRECTIVES)}"
-            )
+        if value.get(PATCH) is not None and value[PATCH] not in allowed:
+            remedy = f"use one of {', '.join(allowed)}" if allowed else "drop it, there is nothing under it to patch"
+            yield Problem(f"{path}.{PATCH}", f"{value[PATCH]!r} is no directive here", remedy)
         for key, entry in value.items():
-            yield from _directive_problems(entry, f"{path}.{key}")
+            yield from _directive_problems(entry, f"{path}.{key}", allowed)
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from _directive_problems(entry, f"{path}[{index}]")
+            yield from _directive_problems(entry, f"{path}[{index}]", allowed)
 
 
 def _without_directives(value: Any) -> Any:

@@ -127,7 +127,7 @@ def _adjusted_names(sides: Mapping[str, Mapping[str, Any]], gpu: str) -> Iterato
 
 
 def _is_zero(amount: Any) -> bool:
-    return parse_quantity(amount) == 0
+    return amount is None or parse_quantity(amount) == 0
 
 
 def _exceeds(amount: Any, limit: Any) -> bool:

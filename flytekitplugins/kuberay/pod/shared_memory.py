@@ -70,8 +70,10 @@ def shared_memory_conflicts(spec: Manifest, task: FlyteTask, primary: str, path:
             yield Problem(
                 f"{path}: volume {each['name']!r}", f"has the name of shared memory's volume, {source}", "rename it"
             )
-    container = next(c for c in spec["containers"] if c["name"] == primary)
-    for each in container.get("volumeMounts") or []:
+    mounts = [
+        each for c in spec.get("containers") or [] if c["name"] == primary for each in c.get("volumeMounts") or []
+    ]
+    for each in mounts:
         same = (each.get("name") == mount["name"], each.get("mountPath") == mount["mountPath"])
         if any(same) and not all(same):
             where = f"{path}: container {primary!r} mounts {each.get('name')!r} at {each.get('mountPath')!r}"

@@ -22,6 +22,7 @@ from .arguments import argument_problems, with_rendered_arguments
 from .base import base_container, base_problems, over_base, template_spec
 from .checks import content_problems, metadata_problems, pod_spec_problems, shape_problems
 from .environment import with_flyte_env
+from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
 from .quantity import is_quantity
@@ -105,9 +106,8 @@ def _raw_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -> tupl
     if has_field(task.template, "container"):
         return {"containers": [_raw_container(task, settings)]}, CONTAINER_NAME
     primary = primary_name(task)
-    return _without_empty_lists(
-        with_one_service_account(unmerged(_pod_spec(task), task, settings, base, primary))
-    ), primary
+    own = _without_empty_lists(unmerged(_pod_spec(task), task, settings, base, primary), primary)
+    return with_one_service_account(own), primary
 
 
 def _raw_container(task: FlyteTask, settings: Settings) -> Manifest:
@@ -132,9 +132,12 @@ def _pod_spec(task: FlyteTask) -> Manifest:
     return spec
 
 
-def _without_empty_lists(spec: Manifest) -> Manifest:
-    """The pod spec without the empty command and env that flytekit writes into primary containers: they say nothing."""
-    containers = [{k: v for k, v in c.items() if not (k in ("command", "env") and v == [])} for c in spec["containers"]]
+def _without_empty_lists(spec: Manifest, primary: str) -> Manifest:
+    """The pod spec without the empty command and env that flytekit writes into the primary one: they say nothing."""
+    containers = [
+        {k: v for k, v in c.items() if not (k in ("command", "env") and v == [])} if c["name"] == primary else c
+        for c in spec["containers"]
+    ]
     return {**spec, "containers": containers}
 
 
@@ -242,9 +245,18 @@ def _k8s_pod_problems(task: FlyteTask, settings: Settings, base: Manifest | None
         return
     primary = primary_name(task)
     problems = content_problems(unmerged(spec, task, settings, base, primary), path)
+    problems += _removal_problems(spec, path)
     yield from problems
     if not problems:
         yield from _primary_problems(spec, primary, path, task)
+
+
+def _removal_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+    """Directives in place of containers: nothing of the base PodTemplate comes that the task does not name anyway."""
+    for field in _LISTS:
+        for index, container in enumerate(spec.get(field) or []):
+            if PATCH in container and ("name" not in container or container[PATCH] == "delete"):
+                yield Problem(f"{path}.{field}[{index}].{PATCH}", "takes no container away here", "drop it")
 
 
 def _primary_problems(spec: Manifest, primary: str, path: str, task: FlyteTask) -> Iterator[Problem]:
