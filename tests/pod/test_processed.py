@@ -1,0 +1,186 @@
+"""Twice is once (design 5.2): a pod that Flyte's Go code has processed gives the RayJob of the raw one.
+
+`tests/golden/processed/` holds what propeller 1.16.8 sends for each golden case with a K8sPod target;
+`tools/processed_cases.py` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flyteidl.core.tasks_pb2 import TaskTemplate
+from google.protobuf.json_format import ParseDict
+
+from flytekitplugins.kuberay.errors import TaskError
+from flytekitplugins.kuberay.pod.processed import is_processed, unmerged
+from flytekitplugins.kuberay.wire import Manifest
+from flytekitplugins.kuberay.wire.protojson import has_field
+from tests.golden.case import FILES, FOLDER, Case, read_case
+from tests.golden.compare import canonical
+from tests.pod.samples import base_template, pod_task, primary, settings
+
+PROCESSED = sorted((FOLDER / "processed").glob("*.json"))
+
+# What a field says by being false, 0 or empty is lost in Go's pass: its merge takes the base PodTemplate's value.
+LOST: dict[str, Manifest] = {
+    "base-template-turned-off-by-task": {
+        "automountServiceAccountToken": True,
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "terminationGracePeriodSeconds": 90,
+        "containers": {"tty": True},
+    },
+    "pod-host-network-false-over-template-true": {
+        "automountServiceAccountToken": True,
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+    },
+}
+
+
+GO_REFUSES = {"pod-primary-is-only-container", "pod-primary-named-only-in-k8s-pod"}
+"""Flyte's Go code finds the primary container by `config` alone, so no propeller sends these processed."""
+
+
+def outcome(case: Case) -> Manifest:
+    """The RayJob that we build of a case in canonical form, or the error that refuses it."""
+    try:
+        return canonical(case.build())
+    except TaskError as error:
+        return {"error": str(error)}
+
+
+def with_lost(job: Manifest, lost: Manifest) -> Manifest:
+    """The RayJob with the values that Go's pass leaves, on head and workers."""
+    cluster = job["spec"]["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        spec = group["template"]["spec"]
+        spec["containers"][0].update(lost.get("containers", {}))
+        spec.update({key: value for key, value in lost.items() if key != "containers"})
+    return job
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in PROCESSED])
+def test_twice_is_once(path: Path) -> None:
+    """A processed task gives what the raw one gives, be it a refusal, but for what Go's pass has lost."""
+    case = read_case(FOLDER / "cases" / path.name)
+    template = ParseDict(json.loads(path.read_text("utf-8")), TaskTemplate())
+    twice = outcome(replace(case, task=replace(case.task, template=template)))
+    expected = outcome(case) if path.stem not in LOST else with_lost(outcome(case), LOST[path.stem])
+    assert twice == expected
+
+
+def test_all_cases_are_there() -> None:
+    """Each golden case with a K8sPod target that is no refusal has its processed form."""
+    cases = [path for path in FILES if not path.stem.startswith(("connector-wire-", "bad-"))]
+    raw = {path.stem for path in cases if has_field(read_case(path).task.template, "k8s_pod")}
+    assert raw - {path.stem for path in PROCESSED} == GO_REFUSES
+
+
+MARK = {"name": "FLYTE_INTERNAL_EXECUTION_ID", "value": "f1"}
+
+
+def marked(**fields: Any) -> Manifest:
+    """The primary container as an earlier pass leaves it."""
+    return primary(**{**fields, "env": [*fields.get("env", []), MARK]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"containers": [primary()]}, False, id="a raw pod"),
+        pytest.param({"containers": [marked()]}, True, id="this execution's identity in a container"),
+        pytest.param({"containers": [primary(), {"name": "sidecar", "env": [MARK]}]}, True, id="in any of them"),
+        pytest.param(
+            {"containers": [primary(env=[{**MARK, "value": "f2"}])]}, False, id="another execution's is the user's own"
+        ),
+        pytest.param({"containers": [{"env": "x"}, None]}, False, id="what is no pod"),
+        pytest.param({}, False, id="no container"),
+    ],
+)
+def test_is_processed(spec: Manifest, expected: bool) -> None:
+    """Only a propeller can have put the execution's identity into a container."""
+    assert is_processed(spec, pod_task()) is expected
+
+
+BASE = {
+    "volumes": [{"name": "v", "emptyDir": {}}],
+    "tolerations": [{"key": "base", "operator": "Exists"}],
+    "hostname": "base",
+    "containers": [
+        {
+            "name": "default",
+            "env": [{"name": "A", "value": "default"}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        },
+        {"name": "primary", "env": [{"name": "B", "value": "primary"}], "command": ["base"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"volumes": [*BASE["volumes"], {"name": "v", "hostPath": {"path": "/x"}}]},
+            {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]},
+            id="the base's entries stand in front of the task's own",
+        ),
+        pytest.param(
+            {"tolerations": BASE["tolerations"]}, {}, id="a list of the base's alone says nothing of the task's"
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "mine"}]}, {"tolerations": [{"key": "mine"}]}, id="a list of the task's alone"
+        ),
+        pytest.param({"hostname": "base"}, {}, id="a value of the base's"),
+        pytest.param({"hostname": "mine"}, {"hostname": "mine"}, id="a value of the task's"),
+    ],
+)
+def test_unmerged(spec: Manifest, expected: Manifest) -> None:
+    """What the base PodTemplate brought to a pod is taken off again, to be merged by our rules."""
+    whole = {"containers": [marked()], **spec}
+    got = unmerged(whole, pod_task(), settings(), base_template(BASE), "primary")
+    assert {key: value for key, value in got.items() if key != "containers"} == expected
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param({"command": ["base", "mine"]}, {"command": ["mine"]}, id="a plain list appended to the base's"),
+        pytest.param(
+            {"volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/v"}]},
+            {"volumeMounts": [{"name": "w", "mountPath": "/v"}]},
+            id="mounts of the base's",
+        ),
+        pytest.param(
+            {
+                "env": [
+                    {"name": "A", "value": "default"},
+                    {"name": "B", "value": "primary"},
+                    {"name": "C", "value": "task"},
+                    {"name": "C", "value": "execution"},
+                    {"name": "P", "value": "platform"},
+                    {"name": "C", "value": "platform"},
+                ]
+            },
+            {"env": [{"name": "C", "value": "task"}, {"name": "P", "value": "platform"}, MARK]},
+            id="D10 variables behind the task's own that have its names",
+        ),
+    ],
+)
+def test_unmerged_container(container: Manifest, expected: Manifest) -> None:
+    """What base PodTemplate, execution and platform brought to a container is taken off again."""
+    task = pod_task(execution={"environmentVariables": {"C": "execution"}})
+    own = settings(k8s={"default-env-vars": [{"P": "platform"}, {"C": "platform"}]})
+    [got] = unmerged({"containers": [marked(**container)]}, task, own, base_template(BASE), "primary")["containers"]
+    assert got == primary(**{"env": [MARK], **expected})
+
+
+def test_a_raw_pod_stays() -> None:
+    """A pod that no propeller has processed keeps all that it holds, be it equal to the base PodTemplate's."""
+    spec = {"containers": [primary(command=["base"])], "hostname": "base", "volumes": BASE["volumes"]}
+    assert unmerged(spec, pod_task(), settings(), base_template(BASE), "primary") == spec
