@@ -86,7 +86,8 @@ MARK = {"name": "FLYTE_INTERNAL_EXECUTION_ID", "value": "f1"}
 
 def marked(**fields: Any) -> Manifest:
     """The primary container as an earlier pass leaves it."""
-    return primary(**{**fields, "env": [*fields.get("env", []), MARK]})
+    own: list[Manifest] = fields.get("env", [])
+    return primary(**{**fields, "env": [*own, MARK]})
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_is_processed(spec: Manifest, expected: bool) -> None:
     assert is_processed(spec, pod_task()) is expected
 
 
-BASE = {
+BASE: Manifest = {
     "volumes": [{"name": "v", "emptyDir": {}}],
     "tolerations": [{"key": "base", "operator": "Exists"}],
     "hostname": "base",
