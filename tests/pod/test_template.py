@@ -1,0 +1,342 @@
+"""From a task template to the one pod that all pods of its cluster start from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flytekitplugins.kuberay.pod.template import build_task_pod, container_of, primary_name, target_problems
+from flytekitplugins.kuberay.settings import Settings
+from flytekitplugins.kuberay.wire import FlyteTask, Manifest
+from tests.pod.samples import ARGS, IMAGE, base_template, container_task, pod_task, primary, settings, sidecar
+
+AMOUNTS = {"cpu": "1000m", "memory": "1024Mi"}
+ON_DEMAND = {"key": "spot", "operator": "DoesNotExist"}
+SPOT_OK = {"key": "spot", "operator": "Exists"}
+
+
+def spec_of(task: FlyteTask, own: Settings | None = None, base: Manifest | None = None) -> Manifest:
+    """The pod spec of a task."""
+    return build_task_pod(task, own or settings(), base).spec
+
+
+def fields_of(spec: Manifest, *names: str) -> list[Any]:
+    """Some fields of a pod spec or container."""
+    return [spec.get(name) for name in names]
+
+
+def test_container_target() -> None:
+    """A container target is a pod of one container, with the platform's defaults and Flyte's identity."""
+    task = container_task(
+        execution={"taskExecutionId": {}}, container={"command": ["c"], "env": [{"key": "A", "value": "1"}]}
+    )
+    assert spec_of(task, settings(k8s={"image-pull-policy": "Always"})) == {
+        "restartPolicy": "Never",
+        "serviceAccountName": "runner",
+        "containers": [
+            {
+                "name": "flyte-task",
+                "image": IMAGE,
+                "command": ["c"],
+                "args": ARGS,
+                "env": [{"name": "A", "value": "1"}],
+                "envFrom": [],
+                "resources": {"requests": AMOUNTS, "limits": AMOUNTS},
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "imagePullPolicy": "Always",
+            }
+        ],
+    }
+
+
+def test_k8s_pod_target() -> None:
+    """A K8sPod target keeps all that it brings, init containers and sidecars included."""
+    task = pod_task(
+        {
+            "containers": [sidecar(), primary(command=[], env=[], tty=True)],
+            "initContainers": [{"name": "setup", "image": "s"}],
+            "hostname": "h",
+        },
+        execution={"taskExecutionId": {}},
+    )
+    spec = spec_of(task)
+    assert fields_of(spec, "hostname", "restartPolicy") == ["h", "Never"]
+    assert spec["containers"][1] == {
+        "name": "primary",
+        "image": IMAGE,
+        "args": ARGS,
+        "tty": True,
+        "env": [],
+        "envFrom": [],
+        "resources": {"requests": AMOUNTS, "limits": AMOUNTS},
+    }
+    zero = {"cpu": "0", "memory": "0"}
+    assert [c["resources"] for c in (spec["containers"][0], *spec["initContainers"])] == [
+        {"requests": zero, "limits": zero},
+        {"requests": AMOUNTS, "limits": AMOUNTS},
+    ]
+
+
+def test_whole_numbers() -> None:
+    """D22 (design): a Struct holds doubles; whole ones are integers again, whatever their size."""
+    spec = spec_of(
+        pod_task({"priority": 12_000_000_000_000.0, "containers": [primary(ports=[{"containerPort": 80.0}])]})
+    )
+    shown = [spec["priority"], spec["containers"][0]["ports"][0]["containerPort"]]
+    assert repr(shown) == "[12000000000000, 80]"
+
+
+@pytest.mark.parametrize(
+    ("resources", "k8s", "expected"),
+    [
+        pytest.param(
+            {"requests": [{"name": "GPU", "value": "2"}]}, {}, {"nvidia.com/gpu": "2"}, id="Flyte's default name"
+        ),
+        pytest.param(
+            {"limits": [{"name": "GPU", "value": "2"}]},
+            {"gpu-resource-name": "amd.com/gpu"},
+            {"amd.com/gpu": "2"},
+            id="D24 the configured name",
+        ),
+    ],
+)
+def test_gpus_of_a_container_target(resources: Manifest, k8s: Manifest, expected: Manifest) -> None:
+    """A container target's GPU takes the platform's name, on both sides."""
+    got = spec_of(container_task(container={"resources": resources}), settings(k8s=k8s))["containers"][0]["resources"]
+    assert got == {"requests": {**AMOUNTS, **expected}, "limits": {**AMOUNTS, **expected}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "base", "expected"),
+    [
+        pytest.param({"hostNetwork": False}, {"hostNetwork": True}, False, id="D4 false"),
+        pytest.param({"hostNetwork": None}, {"hostNetwork": True}, None, id="D4 an explicit null removes"),
+        pytest.param({}, {"hostNetwork": True}, True, id="nothing said"),
+    ],
+)
+def test_over_the_base(spec: Manifest, base: Manifest, expected: Any) -> None:
+    """The task's pod wins over the base PodTemplate."""
+    assert spec_of(pod_task(spec), base=base_template(base)).get("hostNetwork") is expected
+
+
+def test_resources_of_the_base() -> None:
+    """The base PodTemplate's amounts come before the platform's defaults, and after the task's own."""
+    base = base_template(
+        {
+            "containers": [
+                {"name": "primary", "resources": {"limits": {"cpu": "4", "memory": "4Gi", "nvidia.com/gpu": "1"}}}
+            ]
+        }
+    )
+    task = pod_task({"containers": [primary(resources={"limits": {"cpu": "2"}})]})
+    amounts = {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
+    assert spec_of(task, base=base)["containers"][0]["resources"] == {"requests": amounts, "limits": amounts}
+
+
+CONFIGURED: Manifest = {
+    "scheduler-name": "volcano",
+    "default-pod-security-context": {"runAsUser": 1},
+    "default-security-context": {"readOnlyRootFilesystem": True},
+    "default-pod-dns-config": {"nameservers": ["1.1.1.1"]},
+    "default-node-selector": [{"pool": "default"}, {"disk": "ssd"}],
+    "interruptible-node-selector": [{"pool": "spot"}],
+    "default-affinity": {"nodeAffinity": {}},
+    "default-tolerations": [{"key": "all", "operator": "Exists"}],
+    "interruptible-tolerations": [SPOT_OK],
+}
+OWN = {
+    "schedulerName": "mine",
+    "securityContext": {"runAsUser": 2},
+    "dnsConfig": {"searches": ["x"]},
+    "restartPolicy": "OnFailure",
+    "affinity": {"podAffinity": {}},
+}
+
+
+def test_platform_defaults() -> None:
+    """Where the task says nothing, its pod is as the platform is configured; sidecars get no security context."""
+    spec = spec_of(pod_task({"containers": [primary(), sidecar()]}), settings(k8s=CONFIGURED))
+    assert fields_of(
+        spec, "schedulerName", "securityContext", "dnsConfig", "nodeSelector", "affinity", "tolerations"
+    ) == [
+        "volcano",
+        {"runAsUser": 1},
+        {"nameservers": ["1.1.1.1"]},
+        {"pool": "default", "disk": "ssd"},
+        {"nodeAffinity": {}},
+        [{"key": "all", "operator": "Exists"}],
+    ]
+    assert [c.get("securityContext") for c in spec["containers"]] == [{"readOnlyRootFilesystem": True}, None]
+
+
+def test_task_over_platform_defaults() -> None:
+    """What the task says stands in place of the platform's default, whole."""
+    spec = spec_of(
+        pod_task({**OWN, "containers": [primary(securityContext={"privileged": False})]}), settings(k8s=CONFIGURED)
+    )
+    assert {key: spec[key] for key in OWN} == OWN
+    assert spec["containers"][0]["securityContext"] == {"privileged": False}
+
+
+def test_interruptible() -> None:
+    """An interruptible task's selector stands above the task's own, its tolerations beside the others."""
+    task = pod_task({"nodeSelector": {"pool": "mine", "zone": "a"}}, metadata={"interruptible": True})
+    spec = spec_of(task, settings(k8s=CONFIGURED))
+    assert fields_of(spec, "nodeSelector", "tolerations") == [
+        {"pool": "spot", "disk": "ssd", "zone": "a"},
+        [SPOT_OK, {"key": "all", "operator": "Exists"}],
+    ]
+
+
+def test_default_affinity() -> None:
+    """The platform's affinity counts only where neither the task nor the base PodTemplate has one (design 5.1)."""
+    own = settings(k8s=CONFIGURED)
+    mine, theirs = {"podAffinity": {"a": 1}}, base_template({"affinity": {"podAntiAffinity": {"b": 2}}})
+    assert [spec_of(pod_task(), own, theirs)["affinity"], spec_of(pod_task({"affinity": mine}), own)["affinity"]] == [
+        {"podAntiAffinity": {"b": 2}},
+        mine,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [pytest.param(None, True, id="unset"), pytest.param(False, False, id="off"), pytest.param(True, True, id="on")],
+)
+def test_host_network(setting: bool | None, expected: bool) -> None:
+    """The platform's word on the host's network is the last one, as in Flyte."""
+    own = settings(k8s={"enable-host-networking-pod": setting})
+    assert spec_of(pod_task({"hostNetwork": True}), own)["hostNetwork"] is expected
+
+
+def test_requirements_stand_in_every_term() -> None:
+    """D11 (design): what the platform asks of a node binds each alternative of the task and of the base PodTemplate."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in ("a", "b")]
+    base = base_template({"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}})
+    own = settings(k8s={"non-interruptible-node-selector-requirement": ON_DEMAND})
+    got = spec_of(pod_task(), own, base)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
+    assert got == [{"matchExpressions": [*term["matchExpressions"], ON_DEMAND]} for term in terms]
+
+
+def test_labels_and_annotations() -> None:
+    """D15 (design): the task's pod carries the labels and annotations of all layers."""
+    built = build_task_pod(pod_task(pod_metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}}), settings(), None)
+    assert [built.labels, built.annotations["c"], built.primary] == [{"a": "b"}, "d", "primary"]
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        pytest.param(pod_task({"containers": [primary(), sidecar()]}), "primary", id="by config"),
+        pytest.param(pod_task({"containers": [sidecar(), primary()]}, config={}), "", id="not named, of two"),
+        pytest.param(pod_task({"containers": [sidecar()]}, config={}), "sidecar", id="not named, but alone"),
+        pytest.param(pod_task({}, config={"primary_container_name": "absent"}), "absent", id="named and not there"),
+    ],
+)
+def test_primary_name(task: FlyteTask, expected: str) -> None:
+    """Which container of a K8sPod target runs the task."""
+    assert primary_name(task) == expected
+
+
+def test_primary_name_of_the_pod() -> None:
+    """The K8sPod's own word comes before `config`, which flytekit's models keep where they lose that."""
+    task = pod_task({"containers": [primary(), sidecar()]})
+    task.template.k8s_pod.primary_container_name = "sidecar"
+    assert primary_name(task) == "sidecar"
+
+
+def test_container_of() -> None:
+    """A pod's container by its name."""
+    assert container_of({"containers": [primary(), sidecar()]}, "sidecar") == sidecar()
+
+
+NEEDS = "register the task with flytekit"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        pytest.param(container_task(), [], id="a container"),
+        pytest.param(pod_task(), [], id="a pod"),
+        pytest.param(
+            container_task(container={"image": "", "args": []}),
+            [
+                "container.image: the container has no image; set container_image or the image of the workflow",
+                f"container.args: the container has no args, so there is nothing to run; {NEEDS}",
+            ],
+            id="D21 no image, no args",
+        ),
+        pytest.param(
+            container_task(
+                container={
+                    "env": [{"key": "A=B", "value": "1"}],
+                    "resources": {"requests": [{"name": "CPU", "value": "many"}]},
+                }
+            ),
+            [
+                "container.resources.requests[0]: 'many' is no Kubernetes quantity; write 500m, 2 or 4Gi",
+                "container.env[0].name: 'A=B' is no name of an environment variable; use printable characters but '='",
+            ],
+            id="D21 a quantity, a variable's name",
+        ),
+        pytest.param(
+            container_task(execution={"labels": {"a b": "x"}}, metadata={"metadata": {"annotations": {"c/d/e": "x"}}}),
+            ["execution.labels: 'a b' is no valid key", "metadata.metadata.annotations: 'c/d/e' is no valid key"],
+            id="D15 keys of labels and annotations",
+        ),
+        pytest.param(
+            pod_task({"containers": []}),
+            ["k8sPod.podSpec.containers: the pod has no container; the primary container is needed"],
+            id="D21 no container",
+        ),
+        pytest.param(
+            pod_task({"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}, config={}),
+            ["k8sPod.podSpec: none of its containers a, b is named as the primary one; set primary_container_name"],
+            id="D21 no primary named",
+        ),
+        pytest.param(
+            pod_task({}, config={"primary_container_name": "absent"}),
+            ["k8sPod.podSpec: no container is called 'absent', the primary_container_name; name one of primary"],
+            id="D21 the primary is not there",
+        ),
+        pytest.param(
+            pod_task({"containers": [{"name": "primary", "image": "i"}]}),
+            [f"k8sPod.podSpec: container 'primary': has no args, so there is nothing to run; {NEEDS}"],
+            id="D21 the primary has no args",
+        ),
+        pytest.param(
+            pod_task({"containers": [primary()], "volumes": [{"name": "v"}, {"name": "v"}]}),
+            ["k8sPod.podSpec.volumes[1]: has the same name 'v' as volumes[0]; keep one of them"],
+            id="D13 a volume twice",
+        ),
+        pytest.param(
+            pod_task({"containers": [primary(), {"name": "sidecar", "$patch": "delete"}, {"$patch": "replace"}]}),
+            [
+                "k8sPod.podSpec.containers[1].$patch: takes no container away here; drop it",
+                "k8sPod.podSpec.containers[2].$patch: takes no container away here; drop it",
+            ],
+            id="a directive in place of a container",
+        ),
+        pytest.param(
+            container_task(
+                container={"args": ["{{.inputs.x}}"]}, inputs={"y": {"scalar": {"primitive": {"integer": "1"}}}}
+            ),
+            ["container.args[0]: no input is called 'x'; the task's inputs: y"],
+            id="an input that is not there",
+        ),
+    ],
+)
+def test_target_problems(task: FlyteTask, expected: list[str]) -> None:
+    """What is wrong with the task's own pod, all at once, at wire paths."""
+    remedy = "; write [prefix.example.com/]name"
+    shown = [str(problem).partition(remedy)[0] for problem in target_problems(task, settings(), None)]
+    assert shown == expected
+
+
+def test_no_target() -> None:
+    """A task without a container or a pod has nothing to run."""
+    task = container_task()
+    task.template.ClearField("container")
+    [problem] = target_problems(task, settings(), None)
+    assert str(problem) == "taskTemplate: has neither a container nor a k8sPod; a Ray task needs one of them to run"
