@@ -20,13 +20,17 @@ ROOT = Path(__file__).parent.parent
 UV = ROOT / "tools" / "uv"
 BUILT_FROM = ["LICENSE", "README.md", "flytekitplugins", "pyproject.toml", "setup.py"]
 
-IS_SERVING = """
-import sys, grpc
+WHAT_IS_SERVED = """
+import json, sys, grpc
+from flyteidl.admin.agent_pb2 import ListAgentsRequest
+from flyteidl.service.agent_pb2_grpc import AgentMetadataServiceStub
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 with grpc.insecure_channel(sys.argv[1]) as channel:
     request = health_pb2.HealthCheckRequest(service="flyteidl.service.AsyncAgentService")
-    answer = health_pb2_grpc.HealthStub(channel).Check(request, wait_for_ready=True, timeout=60)
-print(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
+    health = health_pb2_grpc.HealthStub(channel).Check(request, wait_for_ready=True, timeout=60)
+    agents = AgentMetadataServiceStub(channel).ListAgents(ListAgentsRequest()).agents
+served = {agent.name: sorted(agent.supported_task_types) for agent in agents}
+print(json.dumps([health_pb2.HealthCheckResponse.ServingStatus.Name(health.status), served["KubeRay Connector"]]))
 """
 
 LOADED_PLUGINS = """
@@ -141,7 +145,7 @@ def test_the_image_logs_plainly() -> None:
 
 @pytest.mark.packaging
 def test_the_image_serves(tmp_path: Path) -> None:
-    """The Dockerfile's COPY, pip and CMD lines, run in an empty folder and a clean venv, start a connector."""
+    """The Dockerfile's COPY, pip and CMD lines, run in an empty folder and a clean venv, serve the task type `ray`."""
     context, venv = tmp_path / "context", tmp_path / "venv"
     context.mkdir()
     output_of(sys.executable, "-m", "venv", venv)
@@ -159,6 +163,7 @@ def test_the_image_serves(tmp_path: Path) -> None:
     address = f"127.0.0.1:{port}"
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as served:
         try:
-            assert output_of(venv / "bin" / "python", "-c", IS_SERVING, address, env=env) == "SERVING\n"
+            got = output_of(venv / "bin" / "python", "-c", WHAT_IS_SERVED, address, env=env)
         finally:
             served.terminate()
+    assert json.loads(got) == ["SERVING", ["ray"]]
