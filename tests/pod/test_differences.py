@@ -177,7 +177,44 @@ def test_empty_start_parameters_are_said() -> None:
 
 
 def test_an_empty_list_of_a_sidecar_replaces() -> None:
-    """flytekit writes an empty command into the primary container alone; in a sidecar it is the user's own word."""
+    """The SDK writes an empty command into the primary container alone; in a sidecar it is the user's own word."""
     base = {"containers": [{"name": "default", "image": "x", "command": ["sh"]}]}
     spec = head_spec({"containers": [samples.primary(command=[]), samples.sidecar(command=[])]}, base)
     assert [container.get("command") for container in spec["containers"]] == [["sh"], []]
+
+
+def test_a_gpu_of_the_base_is_renamed() -> None:
+    """A base PodTemplate's `gpu` takes the platform's name for it, as a task's does; Kubernetes knows no `gpu`."""
+    base = {"containers": [{"name": "default", "image": "x", "resources": {"limits": {"gpu": "1"}}}]}
+    amounts = head_spec({"containers": [samples.primary()]}, base)["containers"][0]["resources"]
+    assert [amounts[side].get("gpu") for side in ("requests", "limits")] == [None, None]
+    assert [amounts[side]["nvidia.com/gpu"] for side in ("requests", "limits")] == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param(
+            {"ports": [{"name": "head", "containerPort": 9}]},
+            r"2 ports called 'head'",
+            id="a port called as one of Ray's",
+        ),
+        pytest.param(
+            {"ports": [{"name": "a", "containerPort": 1}, {"name": "a", "containerPort": 2}]},
+            r"2 ports called 'a'",
+            id="two ports of one name",
+        ),
+    ],
+)
+def test_pods_that_the_cluster_refuses(container: Manifest, expected: str) -> None:
+    """KubeRay's pods would be refused one after the other, in silence; the task is refused instead."""
+    with pytest.raises(TaskError, match=expected):
+        build_ray_job(samples.pod_task({"containers": [samples.primary(**container)]}), samples.settings())
+
+
+def test_a_group_that_requests_too_much() -> None:
+    """A group that says a request above its own limit is refused: no side can follow."""
+    amounts = {"requests": {"cpu": "2"}, "limits": {"cpu": "500m"}}
+    group = {"k8sPod": {"podSpec": {"containers": [{"name": "ray-worker", "resources": amounts}]}}}
+    with pytest.raises(TaskError, match="requests 2 of cpu, above its limit of 500m"):
+        build_ray_job(samples.pod_task(custom=samples.custom(group)), samples.settings())

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import Problem, TaskError
-from ..pod.merge import merge_pod_spec
 from ..pod.metadata import valid_label_values
 from ..pod.secrets import secret_annotations, secret_labels
 from ..pod.template import PodTemplate, build_task_pod, container_of, target_problems
@@ -21,6 +20,7 @@ from . import names
 from .autoscaler import autoscaler_problems, build_autoscaler_options
 from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems, group_template_problems
+from .patch import ready_for_api, with_patches
 from .submitter import build_submitter, built_submitter_problems, submitter_problems
 
 API_VERSION = "ray.io/v1"
@@ -65,9 +65,8 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
             **({"submitterPodTemplate": _pod_manifest(submitter, task, secrets=False)} if submitter else {}),
         },
     }
-    for patch in (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch):
-        job = merge_pod_spec(job, dict(patch or {}))
-    built: Manifest = _without_nulls(job)
+    patches = (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)
+    built: Manifest = ready_for_api(with_patches(job, patches))
     return built
 
 
@@ -211,10 +210,3 @@ def _start_params(own: Mapping[str, str] | None, defaults: NodeSettings, setting
     if not settings.ray.enable_usage_stats:
         missing["disable-usage-stats"] = "true"
     return {**missing, **(defaults.start_parameters if own is None else own)}
-
-
-def _without_nulls(value: Any) -> Any:
-    """A copy without nulls, which have said what they had to in the merges."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
-    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import Problem
 from ..wire import Manifest
 from .merge import ENTRY_KEYS, PATCH, entry_key
+from .quantity import parse_quantity
 from .schema import type_problems
 
 DIRECTIVES = ("replace", "delete", "merge")
@@ -93,13 +94,34 @@ def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Prob
             where = f"{path}: container {container.get('name')!r}"
             if not container.get("image"):
                 yield Problem(where, "has no image", "give it one, or name it as a container that has one")
-            for mount in container.get("volumeMounts") or []:
-                if mount.get("name") not in volumes:
-                    yield Problem(
-                        f"{where} mounts {mount.get('mountPath')!r}",
-                        f"no volume is called {mount.get('name')!r}",
-                        "add it to the pod's volumes",
-                    )
+            yield from _mount_problems(container, volumes, where)
+            yield from _port_problems(container, where)
+            yield from _amount_problems(container.get("resources") or {}, where)
+
+
+def _mount_problems(container: Manifest, volumes: set[str], where: str) -> Iterator[Problem]:
+    for mount in container.get("volumeMounts") or []:
+        if mount.get("name") not in volumes:
+            what = f"no volume is called {mount.get('name')!r}"
+            yield Problem(f"{where} mounts {mount.get('mountPath')!r}", what, "add it to the pod's volumes")
+
+
+def _port_problems(container: Manifest, where: str) -> Iterator[Problem]:
+    names = Counter(port["name"] for port in container.get("ports") or [] if port.get("name"))
+    for name, count in names.items():
+        if count > 1:
+            yield Problem(where, f"has {count} ports called {name!r}", "rename yours: Ray's are redis, head, dashboard")
+
+
+def _amount_problems(resources: Manifest, where: str) -> Iterator[Problem]:
+    """Requests above a limit; a limit of 0 is what Flyte writes for none."""
+    limits = resources.get("limits") or {}
+    for name, amount in (resources.get("requests") or {}).items():
+        limit = limits.get(name)
+        if None not in (amount, limit) and parse_quantity(amount) > parse_quantity(limit) > 0:
+            yield Problem(
+                where, f"requests {amount} of {name}, above its limit of {limit}", "lower one or raise the other"
+            )
 
 
 def _container_problems(spec: Manifest, path: str) -> Iterator[Problem]:

@@ -57,6 +57,18 @@ def with_gpu_name(resources: Mapping[str, Any], settings: Settings) -> Manifest:
     return renamed
 
 
+def with_gpu_names(spec: Mapping[str, Any], settings: Settings) -> Manifest:
+    """The pod spec with `gpu` under the platform's name for it in each container."""
+    changed = dict(spec)
+    for field in ("initContainers", "containers"):
+        if spec.get(field):
+            changed[field] = [
+                {**c, "resources": with_gpu_name(resources_of(c), settings)} if c.get("resources") else c
+                for c in spec[field]
+            ]
+    return changed
+
+
 def with_missing(resources: Mapping[str, Any], fallback: Mapping[str, Any]) -> Manifest:
     """The resources with the amounts of `fallback` where a key is missing, side by side.
 

@@ -26,7 +26,7 @@ from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
 from .quantity import is_quantity
-from .resources import from_flyte, resources_of, with_gpu_name, with_missing, within_platform
+from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
 from .shared_memory import shared_memory_problems, with_shared_memory
 
 CONTAINER_NAME = "flyte-task"
@@ -71,7 +71,7 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
         base: The PodTemplate object to put under it, if any.
     """
     spec, primary = _raw_pod(task, settings, base)
-    base_spec = template_spec(base)
+    base_spec = with_gpu_names(template_spec(base), settings)
     spec = _customised(spec, base_spec, primary, task, settings)
     spec = _with_platform_pod(spec, task, settings, primary)
     spec = over_base(_with_default_affinity(spec, base_spec, settings), base_spec, primary)
@@ -160,8 +160,7 @@ def _customised_container(
 
     Source: container_helper.go AddFlyteCustomizationsToContainerWithPodTemplate.
     """
-    fallback = with_gpu_name(resources_of(base), settings)
-    resources = with_missing(with_gpu_name(resources_of(container), settings), fallback)
+    resources = with_missing(with_gpu_name(resources_of(container), settings), resources_of(base))
     rendered = with_rendered_arguments(container, task)
     return {**rendered, "resources": within_platform(resources, settings, assign=assign)}
 

@@ -1,0 +1,36 @@
+"""The last word on a RayJob: `rayJobPatch` of the platform and of the task, and what the API server needs of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..pod.merge import merge_pod_spec
+from ..wire import Manifest
+from .names import PREFIX
+
+
+def with_patches(job: Manifest, patches: Iterable[Mapping[str, Any] | None]) -> Manifest:
+    """The RayJob with the patches on top, the later over the earlier; by what it is found again stays as it is."""
+    patched = job
+    for patch in patches:
+        patched = merge_pod_spec(patched, dict(patch or {}))
+    metadata = job["metadata"]
+    own = {
+        field: {key: value for key, value in metadata[field].items() if key.startswith(PREFIX)}
+        for field in ("labels", "annotations")
+    }
+    identity = {"name": metadata["name"], "namespace": metadata["namespace"], **own}
+    return merge_pod_spec(patched, {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": identity})
+
+
+def ready_for_api(value: Any) -> Any:
+    """A copy without nulls, which have said what they had to in the merges, and with fractions as text.
+
+    No field of Kubernetes' API is a fraction: only a quantity can be one, and RayJobs take whole numbers and text.
+    """
+    if isinstance(value, Mapping):
+        return {key: ready_for_api(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list):
+        return [ready_for_api(entry) for entry in value]
+    return str(value) if isinstance(value, float) else value
