@@ -123,11 +123,7 @@ def test_over_the_base(spec: Manifest, base: Manifest, expected: Any) -> None:
 def test_resources_of_the_base() -> None:
     """The base PodTemplate's amounts come before the platform's defaults, and after the task's own."""
     base = base_template(
-        {
-            "containers": [
-                {"name": "primary", "resources": {"limits": {"cpu": "4", "memory": "4Gi", "nvidia.com/gpu": "1"}}}
-            ]
-        }
+        {"containers": [{"name": "primary", "resources": {"limits": {"cpu": "4", "memory": "4Gi", "gpu": "1"}}}]}
     )
     task = pod_task({"containers": [primary(resources={"limits": {"cpu": "2"}})]})
     amounts = {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
