@@ -218,3 +218,26 @@ def test_a_group_that_requests_too_much() -> None:
     group = {"k8sPod": {"podSpec": {"containers": [{"name": "ray-worker", "resources": amounts}]}}}
     with pytest.raises(TaskError, match="requests 2 of cpu, above its limit of 500m"):
         build_ray_job(samples.pod_task(custom=samples.custom(group)), samples.settings())
+
+
+@pytest.mark.parametrize(
+    ("spec", "group"),
+    [
+        pytest.param(
+            {"containers": [samples.primary(), samples.sidecar(name="ray-worker")]},
+            {"containers": [{"name": "primary"}]},
+            id="a sidecar of the task has the Ray container's name",
+        ),
+        pytest.param(
+            {},
+            {"containers": [{"name": "primary", "image": "x"}, {"name": "ray-worker", "image": "y"}]},
+            id="the group's primary container stands beside one of the Ray container's name",
+        ),
+    ],
+)
+def test_no_container_is_lost_under_another(spec: Manifest, group: Manifest) -> None:
+    """Two containers that would both be the Ray container are refused, not merged into one in silence."""
+    pod = {"podSpec": group, "primaryContainerName": "primary"}
+    task = samples.pod_task(spec, custom=samples.custom({"k8sPod": pod}))
+    with pytest.raises(TaskError, match="2 containers of the pod are called 'ray-worker'"):
+        build_ray_job(task, samples.settings())

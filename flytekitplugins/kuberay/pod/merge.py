@@ -8,7 +8,8 @@ Source: k8s.io/apimachinery/pkg/util/strategicpatch and the patchMergeKey tags o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..wire import Manifest
@@ -142,9 +143,8 @@ def _union(base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
 
 def _merge_entries(field: str, base: Sequence[Any], overlay: Sequence[Any]) -> list[Any]:
     """The entries of a keyed list: matching ones merged or replaced, deleted ones gone, new ones last."""
-    merged = {_position(field, entry, index): copied(entry) for index, entry in enumerate(base)}
-    for index, entry in enumerate(overlay, start=len(base)):
-        position = _position(field, entry, index)
+    merged = {position: copied(entry) for position, entry in _positioned(field, base, 0)}
+    for position, entry in _positioned(field, overlay, len(base)):
         if _is_deleted(entry):
             merged.pop(position, None)
         elif field in DEEP_KEYS:
@@ -154,7 +154,12 @@ def _merge_entries(field: str, base: Sequence[Any], overlay: Sequence[Any]) -> l
     return list(merged.values())
 
 
-def _position(field: str, entry: Any, index: int) -> tuple[Any, ...]:
-    """The entry's key; its index where it has none, so that it is kept as it stands."""
-    key = entry_key(field, entry)
-    return (index,) if key is None or any(isinstance(part, (dict, list)) for part in key) else ("key", *key)
+def _positioned(field: str, entries: Sequence[Any], start: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Each entry with its key, or its index where it has none; two of one key stay two, for a check to find."""
+    seen: Counter[tuple[Any, ...]] = Counter()
+    for index, entry in enumerate(entries, start):
+        key = entry_key(field, entry)
+        keyless = key is None or any(isinstance(part, (dict, list)) for part in key)
+        position: tuple[Any, ...] = (index,) if keyless else ("key", *(key or ()))
+        seen[position] += 1
+        yield (*position, seen[position]), entry
