@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import grpc
-from flyteidl.admin.agent_pb2 import CreateTaskRequest, DeleteTaskRequest, GetTaskRequest, Resource, TaskCategory
-from flyteidl.service.agent_pb2_grpc import AsyncAgentServiceStub, add_AsyncAgentServiceServicer_to_server
+from flyteidl.admin.agent_pb2 import (
+    CreateTaskRequest,
+    DeleteTaskRequest,
+    GetTaskRequest,
+    ListAgentsRequest,
+    ListAgentsResponse,
+    Resource,
+    TaskCategory,
+)
+from flyteidl.core.execution_pb2 import TaskExecution
+from flyteidl.service.agent_pb2_grpc import (
+    AgentMetadataServiceStub,
+    AsyncAgentServiceStub,
+    add_AsyncAgentServiceServicer_to_server,
+)
 from flytekit.extend.backend.base_connector import ConnectorRegistry
 from flytekit.extend.backend.connector_service import AsyncConnectorService
 
-from flytekitplugins.kuberay.connector import RayConnector
+from flytekitplugins.kuberay.connector import RayConnector, register
+from flytekitplugins.kuberay.connector.results import ResultReader
 from flytekitplugins.kuberay.connector.service import RayJobService
+from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, KubeClient, Manifest
+from flytekitplugins.kuberay.settings import Settings, parse_settings
 from flytekitplugins.kuberay.wire import FlyteTask
+
+CATEGORY = TaskCategory(name="ray", version=0)
+IMPATIENT = parse_settings({"plugins": {"kuberay": {"api-timeout": "2s"}}})
 
 
 class Caller:
-    """Calls the connector as propeller does."""
+    """Calls the connector as propeller does.
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    Args:
+        channel: To it.
+        endpoint: Its address.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, endpoint: str) -> None:
         self._stub = AsyncAgentServiceStub(channel)
+        self._metadata_stub = AgentMetadataServiceStub(channel)
+        self.endpoint = endpoint
 
     async def create(self, task: FlyteTask) -> bytes:
         """The resource metadata of a new task."""
@@ -30,25 +59,54 @@ class Caller:
             output_prefix=task.output_prefix,
             task_execution_metadata=task.execution,
         )
-        response = await self._stub.CreateTask(request, timeout=10)
-        return bytes(response.resource_meta)
+        return await self.send_create(request)
+
+    async def send_create(self, request: CreateTaskRequest) -> bytes:
+        """The resource metadata that answers a request, whatever it holds."""
+        return bytes((await self._stub.CreateTask(request, timeout=10)).resource_meta)
 
     async def get(self, metadata: bytes) -> Resource:
         """What the connector says of a task."""
-        category = TaskCategory(name="ray", version=0)
-        request = GetTaskRequest(task_category=category, resource_meta=metadata)
+        request = GetTaskRequest(task_category=CATEGORY, resource_meta=metadata)
         resource: Resource = (await self._stub.GetTask(request, timeout=10)).resource
+        return resource
+
+    async def becomes(self, metadata: bytes, phase: TaskExecution.Phase) -> Resource:
+        """What the connector says of a task as soon as it is of that phase, or after 5 s: the watch takes moments."""
+        for _ in range(100):
+            resource = await self.get(metadata)
+            if resource.phase == phase:
+                break
+            await asyncio.sleep(0.05)
         return resource
 
     async def delete(self, metadata: bytes) -> None:
         """Nothing; the task is being deleted."""
-        category = TaskCategory(name="ray", version=0)
-        await self._stub.DeleteTask(DeleteTaskRequest(task_category=category, resource_meta=metadata), timeout=10)
+        await self._stub.DeleteTask(DeleteTaskRequest(task_category=CATEGORY, resource_meta=metadata), timeout=10)
+
+    async def list_agents(self) -> ListAgentsResponse:
+        """Which task types are served; only a real process answers this."""
+        response: ListAgentsResponse = await self._metadata_stub.ListAgents(ListAgentsRequest(), timeout=10)
+        return response
+
+
+def service_over(
+    client: KubeClient, settings: Settings | None = None, results: ResultReader | None = None, **options: Any
+) -> RayJobService:
+    """The connector's work over a client; `options` are RayJobService's."""
+    return RayJobService(client, settings or Settings(), results or ResultReader(), **options)
+
+
+@asynccontextmanager
+async def calling(endpoint: str) -> AsyncIterator[Caller]:
+    """A caller of whatever serves there."""
+    async with grpc.aio.insecure_channel(endpoint) as channel:
+        yield Caller(channel, endpoint)
 
 
 @asynccontextmanager
 async def serving(service: RayJobService) -> AsyncIterator[Caller]:
-    """A caller of a connector over this service; it ends with the block."""
+    """A caller of a connector over this service; both end with the block."""
     ConnectorRegistry.register(RayConnector(service), override=True)
     server = grpc.aio.server()
     add_AsyncAgentServiceServicer_to_server(AsyncConnectorService(), server)
@@ -56,8 +114,22 @@ async def serving(service: RayJobService) -> AsyncIterator[Caller]:
     await server.start()
     service.watch()
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield Caller(channel)
+        async with calling(f"127.0.0.1:{port}") as caller:
+            yield caller
     finally:
         await server.stop(grace=None)
         await service.close()
+        register()
+        await asyncio.sleep(0.05)  # for the end of the watch's connection, for which aiohttp does not wait
+
+
+async def job_of(client: ApiKubeClient, metadata: bytes) -> Manifest:
+    """The RayJob of a task as the cluster has it."""
+    found = json.loads(metadata)
+    return await client.get(RAYJOBS, found["namespace"], found["name"])
+
+
+async def write_status(client: ApiKubeClient, metadata: bytes, **status: Any) -> None:
+    """Plays the operator: the RayJob's status has these fields now."""
+    found = json.loads(metadata)
+    await client.patch(RAYJOBS, found["namespace"], found["name"], {"status": status}, subresource="status")

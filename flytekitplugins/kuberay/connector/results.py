@@ -16,7 +16,6 @@ from flytekit.core.data_persistence import FileAccessProvider
 from ..cluster.phase import Results, UserError
 
 _THREADS = 8
-_SECONDS = 5.0
 
 
 class ResultReader:
@@ -24,19 +23,20 @@ class ResultReader:
 
     Args:
         files: For tests; by default one for the object store of the connector's own configuration.
+        seconds: How long the reading for one attempt may take.
     """
 
-    def __init__(self, files: FileAccessProvider | None = None) -> None:
-        self._files = files
+    def __init__(self, files: FileAccessProvider | None = None, *, seconds: float = 5.0) -> None:
+        self._files, self._seconds = files, seconds
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kuberay-results")
 
     async def read(self, output_prefix: str) -> Results:
         """The result files below an output prefix. Raises nothing: what can't be read is `unreadable`."""
         loop = asyncio.get_running_loop()
         try:
-            return await asyncio.wait_for(loop.run_in_executor(self._threads, self._read, output_prefix), _SECONDS)
+            return await asyncio.wait_for(loop.run_in_executor(self._threads, self._read, output_prefix), self._seconds)
         except asyncio.TimeoutError:
-            return Results(unreadable=f"no answer from the object store within {_SECONDS:.0f} s")
+            return Results(unreadable=f"no answer from the object store within {self._seconds:g} s")
         except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
             return Results(unreadable=f"{type(error).__name__}: {str(error)[:300]}")
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from flyteidl.core.execution_pb2 import TaskExecution
@@ -33,9 +34,6 @@ T = TypeVar("T")
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
-_STALEST = 60.0
-"""Seconds after which a view of the cluster is not trusted without a direct read."""
-
 _SYNC_SECONDS = 3.0
 _READ_SECONDS = 4.0
 _NOTES = 500
@@ -50,10 +48,13 @@ class RayJobService:
         client: The cluster.
         settings: The platform's settings.
         results: Reads result files.
+        stalest: Seconds after which a view of the cluster is not trusted without a direct read.
     """
 
-    def __init__(self, client: kube.KubeClient, settings: Settings, results: ResultReader) -> None:
-        self._client, self._settings, self._results = client, settings, results
+    def __init__(
+        self, client: kube.KubeClient, settings: Settings, results: ResultReader, *, stalest: float = 60.0
+    ) -> None:
+        self._client, self._settings, self._results, self._stalest = client, settings, results, stalest
         ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
         self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=settings.kuberay.namespaces)
         self._ended: dict[str, Results] = {}
@@ -136,7 +137,7 @@ class RayJobService:
         """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
         deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
         try:
-            await self._retried(lambda seconds: self._delete(metadata, seconds), deadline)
+            await self._retried(partial(self._delete, metadata.namespace, metadata.name, metadata.uid), deadline)
         except kube.ApiError as error:
             _log.warning("%s; the deletion is tried on", error)
             if metadata.uid not in self._deletions:
@@ -166,9 +167,9 @@ class RayJobService:
             lambda seconds: self._client.list_page(kube.RAYJOBS, task.execution.namespace, selector, timeout=seconds),
             deadline,
         )
-        for metadata in (item["metadata"] for item in page.items):
-            if int(metadata["labels"][ATTEMPT]) < attempt_of(task):
-                await self._retried(lambda seconds, m=metadata: self._delete_object(m, seconds), deadline)  # type: ignore[misc]  # as above
+        for left in (item["metadata"] for item in page.items):
+            if int(left["labels"][ATTEMPT]) < attempt_of(task):
+                await self._retried(partial(self._delete, left["namespace"], left["name"], left["uid"]), deadline)
 
     async def _created(self, manifest: Manifest, deadline: float) -> kube.Created:
         """The RayJob as the cluster has it; one of the same attempt that is there already is it too."""
@@ -205,7 +206,7 @@ class RayJobService:
         await self._jobs.wait_synced(_SYNC_SECONDS)
         view = self._jobs.get(metadata.namespace, metadata.name)
         known = view if view is not None and view.uid == metadata.uid else None
-        if known is not None and self._jobs.age() < _STALEST:
+        if known is not None and self._jobs.age() < self._stalest:
             return known
         try:
             found = view_of(
@@ -231,17 +232,10 @@ class RayJobService:
                 del self._ended[next(iter(self._ended))]
         return results
 
-    async def _delete(self, metadata: JobMetadata, seconds: float) -> None:
-        await self._delete_object(
-            {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}, seconds
-        )
-
-    async def _delete_object(self, metadata: Manifest, seconds: float) -> None:
+    async def _delete(self, namespace: str, name: str, uid: str, seconds: float) -> None:
         """Deletes a RayJob by its uid; one that is gone, or a namesake's, needs no deletion."""
         try:
-            await self._client.delete(
-                kube.RAYJOBS, metadata["namespace"], metadata["name"], uid=metadata["uid"], timeout=seconds
-            )
+            await self._client.delete(kube.RAYJOBS, namespace, name, uid=uid, timeout=seconds)
         except (kube.NotFound, kube.Conflict):
             return
 
@@ -250,7 +244,7 @@ class RayJobService:
         while True:
             await asyncio.sleep(pause)
             try:
-                return await self._delete(metadata, _READ_SECONDS)
+                return await self._delete(metadata.namespace, metadata.name, metadata.uid, _READ_SECONDS)
             except kube.ApiError as error:
                 _log.warning("%s", error)
                 pause = min(pause * 2, 60.0)
@@ -281,9 +275,9 @@ def _task_of(
     Raises:
         KubeRayError: It says nothing of its execution.
     """
-    if execution is None or not execution.namespace:
+    if execution is None or not execution.namespace or not output_prefix:
         raise KubeRayError(
-            "the request has no task_execution_metadata; only propeller or this package can start a task"
+            "the request has no task_execution_metadata or no output_prefix; only propeller can start a task so"
         )
     return FlyteTask(
         template.to_flyte_idl(), execution.to_flyte_idl(), output_prefix, inputs.to_flyte_idl() if inputs else None
@@ -298,7 +292,11 @@ def _attempt_key(job: Manifest) -> str:
 def _refusal(error: kube.ApiError, job: Manifest) -> KubeRayError:
     """Why a RayJob was not created, with its fields in the user's words."""
     if isinstance(error, kube.Invalid) and error.causes:
-        problems = [Problem(*(in_users_words(text, job) for text in cause)) for cause in error.causes]
+        problems = [
+            Problem(in_users_words(field, job), in_users_words(what.replace(f"{field} in body ", ""), job))
+            for field, what in error.causes
+            if field != "<nil>"  # says only that there may be more
+        ]
         return KubeRayError(f"{error.call}: the API server refuses it: {TaskError(problems)}")
     return KubeRayError(in_users_words(str(error), job))
 

@@ -1,0 +1,92 @@
+"""A client of the cluster at the connector's own seam: it counts what is asked, and fails where a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from typing_extensions import override
+
+from flytekitplugins.kuberay.kube import (
+    ApiError,
+    Call,
+    Created,
+    KubeClient,
+    Manifest,
+    Page,
+    Resource,
+    Selector,
+    Unavailable,
+    WatchEvent,
+)
+from flytekitplugins.kuberay.kube.client import ALL
+
+
+class Seam(KubeClient):
+    """Hands every call on to another client.
+
+    Args:
+        inner: The client of a real API server; None for a cluster that is away.
+    """
+
+    def __init__(self, inner: KubeClient | None) -> None:
+        self._inner = inner
+        self.calls: list[str] = []  # verbs, watches and their lists left out
+        self.faults: dict[str, list[ApiError]] = {}  # by verb, one for each of the next calls
+        self.away = inner is None
+
+    def reached(self, verb: str) -> KubeClient:
+        """The other client, where the call is to go through.
+
+        Raises:
+            ApiError: The next fault of this verb, or Unavailable while the cluster is away.
+        """
+        if verb not in ("watch", "list"):
+            self.calls.append(verb)
+        if self.faults.get(verb):
+            raise self.faults[verb].pop(0)
+        if self.away or self._inner is None:
+            raise Unavailable(Call(verb, "rayjobs.ray.io"), "can't talk to the API server: Connection refused")
+        return self._inner
+
+    @override
+    async def create(self, resource: Resource, namespace: str | None, manifest: Manifest, **options: Any) -> Created:
+        return await self.reached("create").create(resource, namespace, manifest, **options)
+
+    @override
+    async def get(self, resource: Resource, namespace: str | None, name: str, *, timeout: float = 5.0) -> Manifest:
+        return await self.reached("get").get(resource, namespace, name, timeout=timeout)
+
+    @override
+    async def delete(self, resource: Resource, namespace: str | None, name: str, **options: Any) -> None:
+        await self.reached("delete").delete(resource, namespace, name, **options)
+
+    @override
+    async def patch(
+        self, resource: Resource, namespace: str | None, name: str, patch: Manifest, **options: Any
+    ) -> Manifest:
+        return await self.reached("patch").patch(resource, namespace, name, patch, **options)
+
+    @override
+    async def list_page(
+        self, resource: Resource, namespace: str | None, selector: Selector = ALL, **options: Any
+    ) -> Page:
+        return await self.reached("list").list_page(resource, namespace, selector, **options)
+
+    @override
+    async def watch(
+        self, resource: Resource, namespace: str | None, selector: Selector = ALL, **options: Any
+    ) -> AsyncGenerator[WatchEvent, None]:
+        async with aclosing(self.reached("watch").watch(resource, namespace, selector, **options)) as events:
+            async for event in events:
+                yield event
+
+    @override
+    async def read_log(self, namespace: str, pod: str, **options: Any) -> str:
+        return await self.reached("log").read_log(namespace, pod, **options)
+
+    @override
+    async def close(self) -> None:
+        if self._inner is not None:
+            await self._inner.close()

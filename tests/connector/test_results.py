@@ -1,0 +1,218 @@
+"""Result files: what the user's process left decides, and what can't be read is not taken for absent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flyteidl.core.execution_pb2 import TaskExecution
+from flytekit.core.data_persistence import FileAccessProvider
+from fsspec.implementations.local import LocalFileSystem
+from typing_extensions import override
+
+from flytekitplugins.kuberay.cluster.phase import Results, UserError
+from flytekitplugins.kuberay.connector.metadata import JobMetadata
+from flytekitplugins.kuberay.connector.results import ResultReader
+from flytekitplugins.kuberay.kube import ApiKubeClient, Call, NotFound
+from tests.api import ApiServer
+
+from .results import put_error, put_outputs
+from .samples import flyte_task
+from .seam import Seam
+from .serving import Caller, service_over, serving, write_status
+
+RUNNING, SUCCEEDED, FAILED, RETRYABLE = (
+    TaskExecution.RUNNING,
+    TaskExecution.SUCCEEDED,
+    TaskExecution.FAILED,
+    TaskExecution.RETRYABLE_FAILED,
+)
+DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+APP_FAILED = {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed", "message": "exit code 1"}
+NOT_SUBMITTED = {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "BackoffLimitExceeded"}
+Put = Callable[[str], None]
+
+
+class Store(LocalFileSystem):
+    """Local files behind a store's faults."""
+
+    cachable = False
+
+    def __init__(self, fault: Exception | None = None, seconds: float = 0.0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # fsspec tells few types
+        self.fault, self.seconds, self.reads = fault, seconds, 0
+
+    @override
+    def cat_file(self, path: str, *args: Any, **kwargs: Any) -> bytes:
+        self.reads += 1
+        time.sleep(self.seconds)
+        if self.fault is not None:
+            raise self.fault
+        content: bytes = super().cat_file(path, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
+        return content
+
+
+class Files(FileAccessProvider):
+    """flytekit's way to files, all of which lie in one store."""
+
+    def __init__(self, store: Store, scratch: Path) -> None:
+        super().__init__(str(scratch), raw_output_prefix=str(scratch))
+        self.store = store
+
+    @override
+    def get_filesystem_for_path(self, path: str = "", anonymous: bool = False, **kwargs: Any) -> Store:
+        return self.store
+
+
+def error(*, recoverable: bool) -> Put:
+    """Puts an error.pb."""
+    return lambda prefix: put_error(prefix, "USER:ValueError", "no luck", recoverable=recoverable)
+
+
+def nothing(prefix: str) -> None:
+    """Leaves no result file."""
+
+
+@pytest.mark.parametrize(
+    ("status", "outputs", "put", "phase", "text"),
+    [
+        pytest.param(
+            APP_FAILED, True, error(recoverable=True), SUCCEEDED, "no luck",
+            id="an error of a task with outputs is left to propeller, which reads it upon SUCCEEDED",
+        ),
+        pytest.param(
+            DONE, True, error(recoverable=False), SUCCEEDED, "no luck",
+            id="also when the process ended with 0",
+        ),
+        pytest.param(
+            APP_FAILED, False, error(recoverable=False), FAILED, "USER:ValueError: no luck",
+            id="of a task without outputs propeller reads nothing: for good",
+        ),
+        pytest.param(
+            APP_FAILED, False, error(recoverable=True), RETRYABLE, "USER:ValueError: no luck",
+            id="and to be tried again when the user said so",
+        ),
+        pytest.param(
+            DONE, False, error(recoverable=False), FAILED, "USER:ValueError: no luck",
+            id="an error wins over what Ray says",
+        ),
+        pytest.param(DONE, True, put_outputs, SUCCEEDED, "succeeded", id="outputs stand"),
+        pytest.param(DONE, False, nothing, SUCCEEDED, "succeeded", id="no outputs are declared"),
+        pytest.param(
+            DONE, True, nothing, RETRYABLE, "has succeeded but wrote no outputs", id="declared outputs are absent"
+        ),
+        pytest.param(NOT_SUBMITTED, True, put_outputs, SUCCEEDED, "outputs stand", id="outputs beat a lost submitter"),
+        pytest.param(NOT_SUBMITTED, True, nothing, RETRYABLE, "[SubmissionFailed]", id="a lost submitter"),
+        pytest.param(APP_FAILED, True, nothing, FAILED, "[AppFailed] exit code 1", id="the process died with no word"),
+    ],
+)  # fmt: skip
+async def test_the_end_is_what_the_files_say(  # noqa: PLR0913, PLR0917  # a row and three fixtures
+    caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path,
+    status: dict[str, str], outputs: bool, put: Put, phase: TaskExecution.Phase, text: str,
+) -> None:  # fmt: skip
+    """The user's own code, kind and recoverability arrive, whether the task declares outputs or not."""
+    task = flyte_task(namespace, str(tmp_path), outputs=outputs)
+    metadata = await caller.create(task)
+    put(task.output_prefix)
+    await write_status(client, metadata, **status)
+    resource = await caller.becomes(metadata, phase)
+    assert (resource.phase, text in resource.message) == (phase, True)
+
+
+async def test_outputs_that_are_on_their_way_are_waited_for(
+    caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """Until KubeRay says Complete."""
+    metadata = await caller.create(flyte_task(namespace, str(tmp_path), outputs=True))
+    await write_status(client, metadata, jobDeploymentStatus="Running", jobStatus="SUCCEEDED")
+    resource = await caller.becomes(metadata, RUNNING)
+    assert resource.message.endswith("the Ray job has ended, its outputs are awaited")
+    await write_status(client, metadata, **DONE)
+    assert (await caller.becomes(metadata, RETRYABLE)).phase == RETRYABLE
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "text"),
+    [
+        pytest.param(DONE, SUCCEEDED, "the outputs were not looked at: PermissionError: denied", id="success"),
+        pytest.param(APP_FAILED, FAILED, "the result files were not read: PermissionError: denied", id="failure"),
+    ],
+)
+async def test_a_store_that_denies_is_told_and_ray_is_trusted(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path,
+    status: dict[str, str], phase: TaskExecution.Phase, text: str,
+) -> None:  # fmt: skip
+    """Not read is not absent."""
+    reader = ResultReader(Files(Store(PermissionError("denied")), tmp_path))
+    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(seam, results=reader)) as caller:
+        metadata = await caller.create(flyte_task(namespace, str(tmp_path), outputs=True))
+        await write_status(client, metadata, **status)
+        resource = await caller.becomes(metadata, phase)
+    assert (resource.phase, text in resource.message) == (phase, True)
+
+
+async def test_files_are_read_once_for_an_ended_task(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """However often propeller asks."""
+    store = Store()
+    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(seam, results=ResultReader(Files(store, tmp_path)))) as caller:
+        metadata = await caller.create(flyte_task(namespace, str(tmp_path), outputs=True))
+        await write_status(client, metadata, **DONE)
+        assert [(await caller.becomes(metadata, RETRYABLE)).phase for _ in range(5)] == [RETRYABLE] * 5
+    assert store.reads == 1
+
+
+async def test_what_is_remembered_of_ended_tasks_is_bounded(seam: Seam, tmp_path: Path) -> None:
+    """Most ended tasks are never deleted: the oldest are forgotten, and read again if somebody asks."""
+    store = Store()
+    service = service_over(seam, results=ResultReader(Files(store, tmp_path)))
+    service.watch()
+    seam.faults["get"] = [NotFound(Call("get", "rayjobs.ray.io"), "gone") for _ in range(1202)]
+    tasks = [JobMetadata("n", f"j{n}", f"u{n}", str(tmp_path / str(n)), has_outputs=True) for n in range(1200)]
+    reads = []
+    for metadata in (*tasks, tasks[-1], tasks[0]):
+        await service.get(metadata)
+        reads.append(store.reads)
+    assert reads[-3:] == [1200, 1200, 1201]
+    await service.close()
+
+
+class TestResultReader:
+    """Reads through flytekit's way to files, in threads of its own."""
+
+    async def test_files_of_a_local_folder(self, tmp_path: Path) -> None:
+        """An error before outputs, as propeller does it."""
+        reader = ResultReader()
+        assert await reader.read(str(tmp_path)) == Results()
+        put_outputs(str(tmp_path))
+        assert await reader.read(f"{tmp_path}/") == Results(outputs=True)
+        put_error(str(tmp_path), "USER:ValueError", "no luck", recoverable=True)
+        assert await reader.read(str(tmp_path)) == Results(error=UserError("USER:ValueError", "no luck", True))
+        reader.close()
+
+    async def test_an_error_file_that_is_none(self, tmp_path: Path) -> None:
+        """Half of one, or another's: not read."""
+        (tmp_path / "error.pb").write_bytes(b"\xff\xff\xff")
+        reader = ResultReader()
+        assert (await reader.read(str(tmp_path))).unreadable.startswith("DecodeError: ")
+        reader.close()
+
+    async def test_a_store_that_hangs(self, tmp_path: Path) -> None:
+        """Does not hold up an answer for long, nor the other tasks' answers."""
+        reader = ResultReader(Files(Store(seconds=0.5), tmp_path), seconds=0.05)
+        start = time.monotonic()
+        assert await reader.read(str(tmp_path)) == Results(unreadable="no answer from the object store within 0.05 s")
+        assert time.monotonic() - start < 0.4
+        reader.close()
+
+    async def test_a_scheme_that_nothing_can_read(self) -> None:
+        """The text says which."""
+        reader = ResultReader()
+        assert "gopher" in (await reader.read("gopher://x/y")).unreadable
+        reader.close()
