@@ -13,6 +13,7 @@ from google.protobuf.json_format import ParseDict
 from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.errors import TaskError
 from flytekitplugins.kuberay.pod.arguments import format_literal
+from flytekitplugins.kuberay.pod.environment import with_ordered_env
 from flytekitplugins.kuberay.wire import Manifest
 from tests.pod import samples
 
@@ -241,3 +242,45 @@ def test_no_container_is_lost_under_another(spec: Manifest, group: Manifest) -> 
     task = samples.pod_task(spec, custom=samples.custom({"k8sPod": pod}))
     with pytest.raises(TaskError, match="2 containers of the pod are called 'ray-worker'"):
         build_ray_job(task, samples.settings())
+
+
+def entries(**values: str) -> list[Manifest]:
+    """Environment variables."""
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        pytest.param(entries(B="2", A="1"), ["B", "A"], id="no references, no change"),
+        pytest.param(entries(A="$(B)/x", B="2", C="3"), ["B", "A", "C"], id="what is referred to comes first"),
+        pytest.param(entries(A="$(B)$(C)", B="$(C)", C="3"), ["C", "B", "A"], id="a chain"),
+        pytest.param(entries(A="$(A):$(B)", B="$(A)"), ["B", "A"], id="a circle, and itself"),
+        pytest.param(entries(A="$(HOME)"), ["A"], id="what stands elsewhere"),
+        pytest.param(
+            entries(**{f"N{i}": f"$(N{i + 1})" for i in range(3000)}),
+            [f"N{i}" for i in range(2999, -1, -1)],
+            id="depth",
+        ),
+    ],
+)
+def test_with_ordered_env(env: list[Manifest], expected: list[str]) -> None:
+    """Kubernetes resolves `$(NAME)` only by what stands before."""
+    ordered = with_ordered_env({"containers": [{"name": "c", "env": env}]})["containers"][0]["env"]
+    assert [entry["name"] for entry in ordered] == expected
+
+
+def test_references_of_merged_env_resolve() -> None:
+    """The task's variable takes the base's place, yet stays behind the one that it refers to."""
+    base = {"containers": [{"name": "default", "image": "x", "env": entries(LIBS="/base")}]}
+    container = samples.primary(env=entries(CUDA="/cuda", LIBS="$(CUDA)/lib"))
+    names = [entry["name"] for entry in head_spec({"containers": [container]}, base)["containers"][0]["env"]]
+    assert names.index("CUDA") < names.index("LIBS")
+
+
+def test_no_required_terms_is_no_requirement() -> None:
+    """A group takes the task's node affinity away with an empty list, which alone would be an invalid pod."""
+    group = {"k8sPod": {"podSpec": {"affinity": required()}}}
+    task = samples.pod_task({"affinity": {**required([ZONE]), "podAffinity": {}}}, custom=samples.custom(group))
+    worker = build_ray_job(task, samples.settings())["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    assert worker["template"]["spec"]["affinity"] == {"nodeAffinity": {}, "podAffinity": {}}

@@ -38,7 +38,7 @@ def test_order(field: str) -> None:
         pytest.param(
             {"identity": {"executionIdentity": "Ann@x.org"}}, {}, "ann-x-org", id="the execution's, made valid"
         ),
-        pytest.param({}, {"runAs": {"executionIdentity": "bob"}}, "bob", id="else the task's"),
+        pytest.param({}, {"runAs": {"executionIdentity": "bob"}}, None, id="a task can't claim one"),
         pytest.param({}, {}, None, id="none"),
     ],
 )

@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..pod import scheduling
 from ..pod.account import with_one_service_account
 from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problems
-from ..pod.environment import FAIL_ON_ERROR, merge_env, with_container_renamed
+from ..pod.environment import FAIL_ON_ERROR, merge_env, with_container_renamed, with_ordered_env
 from ..pod.merge import copied, merge_pod_spec
 from ..pod.resources import resources_of, with_gpu_name, with_sides_agreeing
 from ..pod.shared_memory import shared_memory_conflicts
@@ -88,7 +88,7 @@ def build_group_template(
         spec = _merged(spec, _overlay(pod, task_pod, role, settings), role)
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # D23 (design): else pods can't resolve each other
-    spec = scheduling.with_platform_scheduling(spec, task.template, settings)
+    spec = with_ordered_env(scheduling.with_platform_scheduling(spec, task.template, settings))
     if role is HEAD and settings.ray.logs_sidecar and spec.get("containers"):
         spec = _with_logs_sidecar(spec, settings.ray.logs_sidecar)
     own = pod if pod is not None else K8sPod({})

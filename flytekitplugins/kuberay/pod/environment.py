@@ -7,6 +7,7 @@ Source: flyteplugins flytek8s/k8s_resource_adds.go (DecorateEnvVars).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ from .merge import copied
 
 FAIL_ON_ERROR = {"name": "FLYTE_FAIL_ON_ERROR", "value": "true"}
 """D14 (design): without it `pyflyte-execute` ends with 0 when the user's code raised."""
+
+_REFERENCE = re.compile(r"\$\(([^)]+)\)")
 
 IDENTITY_MARK = "FLYTE_INTERNAL_EXECUTION_ID"
 
@@ -72,6 +75,36 @@ def merge_env(*layers: Iterable[Mapping[str, Any]]) -> list[Manifest]:
         for entry in layer:
             merged[entry["name"]] = copied(dict(entry))
     return list(merged.values())
+
+
+def with_ordered_env(spec: Manifest) -> Manifest:
+    """The pod spec with each variable after those that its value refers to as `$(NAME)`; else in their order.
+
+    Kubernetes resolves only what stands before. A merge keeps the place of the entry that it replaces, and so may put
+    a value in front of what it refers to.
+    """
+    changed = dict(spec)
+    for field in ("initContainers", "containers"):
+        if spec.get(field):
+            changed[field] = [{**c, "env": _ordered(c["env"])} if c.get("env") else c for c in spec[field]]
+    return changed
+
+
+def _ordered(entries: list[Manifest]) -> list[Manifest]:
+    by_name = {entry["name"]: entry for entry in entries}
+    ordered: dict[str, Manifest] = {}
+    entered: set[str] = set()
+    waiting = [entry["name"] for entry in reversed(entries)]
+    while waiting:
+        name = waiting[-1]
+        referred = [] if name in entered else _REFERENCE.findall(str(by_name[name].get("value") or ""))
+        missing = [each for each in referred if each in by_name and each not in entered]
+        entered.add(name)
+        if missing:
+            waiting += [each for each in reversed(missing) if each != name]
+            continue
+        ordered.setdefault(waiting.pop(), by_name[name])
+    return list(ordered.values())
 
 
 def with_container_renamed(spec: Manifest, old: str, new: str) -> Manifest:

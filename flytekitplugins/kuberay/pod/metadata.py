@@ -58,6 +58,5 @@ def _base_metadata(base: Manifest | None, field: str) -> Mapping[str, str]:
 
 def _identity_label(task: FlyteTask) -> dict[str, str]:
     """Who the execution runs as. Source: flytepropeller task_exec_context.go, utils/k8s.go SanitizeLabelValue."""
-    identity = task.execution.identity.execution_identity or task.template.security_context.run_as.execution_identity
-    value = re.sub("[^-a-z0-9]+", "-", identity.lower())[:_MAX_VALUE].strip("-")
+    value = re.sub("[^-a-z0-9]+", "-", task.execution.identity.execution_identity.lower())[:_MAX_VALUE].strip("-")
     return {_IDENTITY_LABEL: value} if value else {}

@@ -139,7 +139,7 @@ def with_requirements(spec: Manifest, requirements: list[Manifest]) -> Manifest:
     D11 (design): terms are alternatives, so a requirement that stands in one of them only is none.
     """
     if not requirements:
-        return spec
+        return _without_empty_terms(spec)
     affinity = copied(spec.get("affinity") or {})
     selector = _at(_at(affinity, "nodeAffinity"), _REQUIRED)
     terms = selector.get("nodeSelectorTerms") or [{}]
@@ -210,6 +210,15 @@ def _with_terms(spec: Manifest, change: Callable[[list[Any]], list[Any]]) -> Man
     else:
         del affinity["nodeAffinity"][_REQUIRED]
     return {**spec, "affinity": {key: value for key, value in affinity.items() if value}}
+
+
+def _without_empty_terms(spec: Manifest) -> Manifest:
+    """The pod spec without a list of no required terms, which a template needs to take others away: it is invalid."""
+    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    if _REQUIRED not in node or (node[_REQUIRED] or {}).get("nodeSelectorTerms"):
+        return spec
+    left = {key: value for key, value in node.items() if key != _REQUIRED}
+    return {**spec, "affinity": {**spec["affinity"], "nodeAffinity": left}}
 
 
 def _with_changed_expressions(term: Manifest, change: Callable[[list[Any]], list[Any]]) -> Manifest:
