@@ -1,0 +1,70 @@
+"""One node for all tests that need a cluster; made with the first of them, half an hour where nothing is built yet."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.command import output_of
+from tests.test_packaging import BUILT_FROM, UV, copied
+
+from .node import SHARED, Node, flyte, what_is_missing
+from .propeller import Propeller
+
+Announce = Callable[[str], None]
+
+
+@pytest.fixture(scope="session")
+def announce(pytestconfig: pytest.Config) -> Announce:
+    """Prints, also where the test passes: CI's log tells what took how long."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    start = time.monotonic()
+
+    def print_line(text: str) -> None:
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            print(f"\n{time.monotonic() - start:7.1f} s  {text}", end="", flush=True)
+
+    return print_line
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This package, as it would be published."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    copied(BUILT_FROM, source)
+    output_of(UV, "build", "--quiet", "--wheel", "--out-dir", target, source)
+    return next(target.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def node(announce: Announce, request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with an object store, and a connector that serves."""
+    if missing := what_is_missing():
+        pytest.skip(f"no node can run here: {missing} is missing; it needs Debian 12, root, Go and ../shared/cluster")
+    wheel: Path = request.getfixturevalue("wheel")
+    with tempfile.TemporaryDirectory(prefix="e2e-") as folder, flyte(Path(folder), wheel, announce) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def propeller(node: Node, announce: Announce) -> Propeller:
+    """Runs tasks as propeller does."""
+    announce("propeller-client")
+    return Propeller(node, Path(output_of(SHARED / "propeller-client" / "build").strip()), announce)
+
+
+@pytest.fixture(scope="session")
+def user() -> Iterator[ModuleType]:
+    """The user's module, imported as `pyflyte register` does: by a name of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parent / "workflows")
+        yield import_module("first_run")
+        del sys.modules["first_run"]

@@ -1,0 +1,218 @@
+"""A real node of ../shared/cluster, and what Flyte needs beside it: an object store and a connector, in its network.
+
+The object store is versitygw, an S3 server whose objects are plain files. So pods and connector write by S3 what
+propeller-client, whose object store is a folder, reads as a file at the same moment, with nothing in between that could
+copy late. The connector is what `pyflyte serve connector` finds, as the ServiceAccount of deploy/rbac.yaml.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tests.command import output_of
+
+ROOT = Path(__file__).parents[2]
+SHARED = ROOT.parent / "shared"
+CLUSTER = SHARED / "cluster"
+CACHE = Path(os.environ.get("KUBERAY_TEST_CACHE", Path.home() / ".cache" / "kuberay-cluster"))
+
+IMAGE = "local/ray:e2e"
+NAMESPACE = "flytesnacks-development"
+BUCKET = "bucket"
+
+_ADDRESS = "10.244.0.1"  # of the node, for its pods
+_S3_PORT, _CONNECTOR_PORT, _PROMETHEUS_PORT = 17070, 18000, 19090  # nothing else listens in the node's own network
+_VERSITYGW = "1.8.0"
+_STORE = {
+    "FLYTE_AWS_ENDPOINT": f"http://{_ADDRESS}:{_S3_PORT}",
+    "FLYTE_AWS_ACCESS_KEY_ID": "e2e",
+    "FLYTE_AWS_SECRET_ACCESS_KEY": "not-a-secret",
+}
+_ROOT_KEYS = {
+    "ROOT_ACCESS_KEY_ID": _STORE["FLYTE_AWS_ACCESS_KEY_ID"],
+    "ROOT_SECRET_ACCESS_KEY": _STORE["FLYTE_AWS_SECRET_ACCESS_KEY"],
+}
+_SETTINGS = {
+    "plugins": {
+        "k8s": {"default-env-vars": [{name: value} for name, value in _STORE.items()]},
+        "kuberay": {"submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}}},
+    }
+}
+_GONE_WITHIN = 60.0
+
+
+def what_is_missing() -> str:
+    """Why no node can run here; empty where one can."""
+    if not (CLUSTER / "up").exists():
+        return "../shared/cluster"
+    if not (shutil.which("go") and shutil.which("apt-get")):
+        return "Go, or apt-get of Debian 12"
+    unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "true"]
+    return "" if subprocess.run(unshare, capture_output=True).returncode == 0 else "root's right to make namespaces"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that runs; commands are run in its network.
+
+    Args:
+        state: The folder of this start, for ../shared/cluster.
+        folder: What else belongs to it: the object store, logs, configuration.
+    """
+
+    state: Path
+    folder: Path
+
+    @property
+    def store(self) -> Path:
+        """The folder in which the buckets lie."""
+        return self.folder / "store"
+
+    @property
+    def connector(self) -> str:
+        """Where the connector listens, in the node's network."""
+        return f"127.0.0.1:{_CONNECTOR_PORT}"
+
+    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """For what runs in the node's network: no proxy, kubeconfig or Flyte setting of this machine's own."""
+        kept = {name: os.environ[name] for name in ("HOME", "KUBERAY_TEST_CACHE", "LANG", "PATH") if name in os.environ}
+        return {**kept, "KUBERAY_TEST_STATE": str(self.state), **(more or {})}
+
+    def run(self, *command: str) -> str:
+        """What a command printed, run in the node's network."""
+        return output_of(CLUSTER / "enter", *command, env=self.environ())
+
+    def settled(self) -> list[str]:
+        """What stands in the tasks' namespace once all that is going has gone, or a minute later."""
+        deadline = time.monotonic() + _GONE_WITHIN
+        kinds = "rayjobs,rayclusters,jobs,pods,services"
+        while True:
+            answer = self.run("kubectl", "get", kinds, f"--namespace={NAMESPACE}", "--output=json")
+            left = [f"{item['kind']} {item['metadata']['name']}" for item in json.loads(answer)["items"]]
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.5)
+
+    def delete_tasks(self) -> None:
+        """Nothing; the RayJobs of the tasks are going."""
+        self.run("kubectl", "delete", "rayjobs", "--all", "--wait=false", f"--namespace={NAMESPACE}")
+
+    def diagnosis(self) -> str:
+        """What helps to see why a task did not do as it should."""
+        seen = self.run("kubectl", "get", "rayjobs,pods,events", f"--namespace={NAMESPACE}", "--output=wide")
+        logs = (f"{path.name}\n{path.read_text()[-5000:]}" for path in sorted(self.folder.glob("*.log")))
+        return "\n\n".join([seen, *logs])
+
+    @contextmanager
+    def serving(self, port: int, *command: str, env: Mapping[str, str]) -> Iterator[None]:
+        """A process that listens on a port of the node's; it ends with the block, and its log lies in the folder."""
+        log = self.folder / f"{Path(command[0]).name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [CLUSTER / "enter", *command],
+                cwd=self.folder,
+                env=self.environ(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            wait = f"until : </dev/tcp/127.0.0.1/{port}; do kill -0 {process.pid} && sleep 0.2 || exit 1; done"
+            self.run("timeout", "90", "bash", "-c", f"({wait}) 2>/dev/null || {{ tail {log} >&2; exit 1; }}")
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def flyte(folder: Path, wheel: Path, announce: Callable[[str], object]) -> Iterator[Node]:
+    """A node whose connector serves, with the wheel in `IMAGE`; all of it ends with the block.
+
+    Args:
+        folder: An empty one, its path short: it holds Unix sockets.
+        wheel: This package.
+        announce: Takes a line before each step that may last minutes.
+    """
+    folder.chmod(0o711)  # pods of any user reach their volumes
+    node = Node(folder / "node", folder)
+    announce(f"versitygw {_VERSITYGW}")
+    versitygw = _built_versitygw()
+    _install_network_plugins()
+    announce("the programs of the node")
+    output_of(CLUSTER / "build")
+    announce(f"the image {IMAGE}")
+    output_of(CLUSTER / "image", IMAGE.partition(":")[2], wheel)
+    (node.store / BUCKET).mkdir(parents=True)
+    with ExitStack() as stack:
+        announce("the node")
+        environ = {**os.environ, "KUBERAY_TEST_STATE": str(node.state)}
+        stack.callback(output_of, CLUSTER / "down", env=environ)
+        output_of(CLUSTER / "up", env=environ)
+        node.run("kubectl", "create", "namespace", NAMESPACE)
+
+        announce("its connector")
+        store = [versitygw, "--port", f":{_S3_PORT}", "posix", "--nometa", node.store]
+        stack.enter_context(node.serving(_S3_PORT, *map(str, store), env=_ROOT_KEYS))
+        ports = ["--port", _CONNECTOR_PORT, "--prometheus_port", _PROMETHEUS_PORT]
+        connector = [Path(sys.executable).with_name("pyflyte"), "serve", "connector", *ports]
+        stack.enter_context(node.serving(_CONNECTOR_PORT, *map(str, connector), env=_connector_environ(node)))
+        yield node
+
+
+def _built_versitygw() -> Path:
+    """The S3 server, built once into the cache."""
+    folder = CACHE / f"versitygw-{_VERSITYGW}"
+    if not (folder / "versitygw").exists():
+        flags = {"GOBIN": str(folder), "CGO_ENABLED": "0", "GOFLAGS": "-trimpath -buildvcs=false"}
+        module = f"github.com/versity/versitygw/cmd/versitygw@v{_VERSITYGW}"
+        output_of("go", "install", "-ldflags=-s -w", module, env={**os.environ, **flags})
+    return folder / "versitygw"
+
+
+def _install_network_plugins() -> None:
+    """Nothing; without them no pod starts, and ../shared/cluster takes iproute2's `bridge` for them."""
+    if not Path("/usr/lib/cni/bridge").exists():
+        output_of("apt-get", "update", "-qq")
+        output_of("apt-get", "install", "-y", "-qq", "--no-install-recommends", "containernetworking-plugins")
+
+
+def _connector_environ(node: Node) -> dict[str, str]:
+    """The connector's settings, written down, and the rights of deploy/rbac.yaml."""
+    settings = node.folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump(_SETTINGS))
+    return {
+        **_STORE,
+        "KUBECONFIG": str(_service_account_kubeconfig(node)),
+        "FLYTE_KUBERAY_CONFIG": str(settings),
+        "FLYTE_SDK_LOGGING_FORMAT": "json",
+        "FLYTE_SDK_RICH_TRACEBACKS": "0",
+    }
+
+
+def _service_account_kubeconfig(node: Node) -> Path:
+    """A kubeconfig with a token of the ServiceAccount that deploy/rbac.yaml makes."""
+    node.run("kubectl", "create", "namespace", "flyte")
+    node.run("kubectl", "apply", f"--filename={ROOT / 'deploy' / 'rbac.yaml'}")
+    token = node.run("kubectl", "create", "token", "flyte-kuberay", "--namespace=flyte", "--duration=2h").strip()
+    config = yaml.safe_load((node.state / "kubeconfig").read_text())
+    config["users"] = [{"name": config["contexts"][0]["context"]["user"], "user": {"token": token}}]
+    path = node.folder / "kubeconfig"
+    path.touch(0o600)
+    path.write_text(yaml.safe_dump(config))
+    return path
