@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flytekitplugins.kuberay.kube import KubeClient
 
 SHARED = Path(__file__).parents[2] / "shared"
 CLUSTER = SHARED / "cluster"
@@ -56,6 +61,19 @@ def running_api_server() -> Iterator[ApiServer]:
             yield ApiServer(exported.strip().removeprefix("export KUBECONFIG="), state)
         finally:
             _cluster("down", state=state)
+
+
+@asynccontextmanager
+async def fresh_namespace(client: KubeClient) -> AsyncIterator[str]:
+    """The name of a new namespace, which goes with the block."""
+    from flytekitplugins.kuberay.kube import Resource  # not for the user side's tests, which have no such version
+
+    namespaces = Resource("", "v1", "namespaces", namespaced=False)
+    name = f"kuberay-{uuid.uuid4().hex[:8]}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await client.create(namespaces, None, manifest, timeout=20)
+    yield name
+    await client.delete(namespaces, None, name, timeout=20)
 
 
 def _cluster(command: str, *arguments: str, state: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api import ApiServer, NoApiServerError, running_api_server
+from tests.api import ApiServer, NoApiServerError, fresh_namespace, running_api_server
 
 if TYPE_CHECKING:
     from flytekitplugins.kuberay.kube import ApiKubeClient
@@ -38,7 +37,7 @@ def api_server() -> Iterator[ApiServer]:
 @pytest.fixture
 async def client(api_server: ApiServer) -> AsyncIterator[ApiKubeClient]:
     """An administrator's client of the real API server."""
-    from flytekitplugins.kuberay.kube import ApiKubeClient  # not for the user side's tests, which have no such version
+    from flytekitplugins.kuberay.kube import ApiKubeClient  # not for the user side's tests, see tests/api.py
 
     client = await ApiKubeClient.open(api_server.kubeconfig)
     yield client
@@ -48,11 +47,5 @@ async def client(api_server: ApiServer) -> AsyncIterator[ApiKubeClient]:
 @pytest.fixture
 async def namespace(client: ApiKubeClient) -> AsyncIterator[str]:
     """A fresh namespace there."""
-    from flytekitplugins.kuberay.kube import Resource
-
-    namespaces = Resource("", "v1", "namespaces", namespaced=False)
-    name = f"kuberay-{uuid.uuid4().hex[:8]}"
-    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    await client.create(namespaces, None, manifest, timeout=20)
-    yield name
-    await client.delete(namespaces, None, name, timeout=20)
+    async with fresh_namespace(client) as name:
+        yield name
