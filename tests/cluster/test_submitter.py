@@ -144,8 +144,20 @@ def test_affinity(affinity: Manifest, expected: Manifest | None) -> None:
         pytest.param(Extras(), KUBERAY_OWN, id="KubeRay's own"),
         pytest.param(
             Extras(submitter_resources={"limits": {"cpu": "2"}}),
-            {**KUBERAY_OWN, "limits": {"cpu": "2"}},
-            id="a side that the task says replaces KubeRay's",
+            {**KUBERAY_OWN, "limits": {"cpu": "2", "memory": "1Gi"}},
+            id="an amount that the task says replaces KubeRay's",
+        ),
+        pytest.param(
+            Extras(submitter_resources={"requests": {"cpu": "4"}}),
+            {"requests": {"cpu": "4", "memory": "200Mi"}, "limits": {"cpu": "4", "memory": "1Gi"}},
+            id="D19 the limit follows a request above it",
+        ),
+        pytest.param(
+            Extras(
+                submitter_template=K8sPod({"containers": [{"name": "x", "resources": {"limits": {"cpu": "100m"}}}]})
+            ),
+            {"requests": {"cpu": "100m", "memory": "200Mi"}, "limits": {"cpu": "100m", "memory": "1Gi"}},
+            id="D19 so does a request, under a template's limit",
         ),
     ],
 )
@@ -233,3 +245,22 @@ def test_built_submitter_problems(spec: Manifest, expected: list[str]) -> None:
         str(each) for each in built_submitter_problems(build(task_pod({}), Extras(submitter_template=K8sPod(spec))))
     ]
     assert [text in problem for problem, text in zip(problems, expected, strict=True)] == [True] * len(expected)
+
+
+def test_a_template_says_the_rest() -> None:
+    """The user's template is read as a group's: the old `serviceAccount` is its account, `gpu` the platform's GPU."""
+    container = {"name": "x", "resources": {"limits": {"gpu": "1"}}}
+    pod = K8sPod({"serviceAccount": "me", "containers": [container]})
+    spec = build(task_pod({}), Extras(submitter_template=pod)).spec
+    assert [spec.get("serviceAccount"), spec["serviceAccountName"]] == [None, "me"]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_resource_references_follow() -> None:
+    """D18 (design): a `RAY_*` variable that reads the primary container's amount reads the submitter's own."""
+    reference = {"resourceFieldRef": {"containerName": "primary", "resource": "limits.cpu"}}
+    env = [{"name": "RAY_CPUS", "valueFrom": reference}]
+    spec = {"containers": [{"name": "primary", "image": "i", "args": ["x"], "env": env}]}
+    got = build(task_pod(spec), Extras()).spec["containers"][0]["env"]
+    named = {**reference["resourceFieldRef"], "containerName": "ray-job-submitter"}
+    assert got == [{"name": "RAY_CPUS", "valueFrom": {"resourceFieldRef": named}}]

@@ -10,9 +10,11 @@ from dataclasses import replace
 
 from ..errors import Problem
 from ..pod import scheduling
+from ..pod.account import with_one_service_account
 from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problems
-from ..pod.environment import merge_env, platform_env
+from ..pod.environment import merge_env, platform_env, with_container_renamed
 from ..pod.merge import merge_pod_spec
+from ..pod.resources import resources_of, with_gpu_names, with_missing, with_sides_agreeing
 from ..pod.template import PodTemplate, container_of
 from ..settings import Settings
 from ..wire import Extras, FlyteTask, K8sPod, Manifest, RayTask
@@ -62,7 +64,7 @@ def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settin
     own = ray.extras.submitter_template or K8sPod({})
     return replace(
         task_pod,
-        spec=merge_pod_spec(spec, _overlay(own)),
+        spec=_merged(spec, _overlay(own, settings)),
         labels={**task_pod.labels, **own.labels},
         annotations={**task_pod.annotations, **own.annotations},
         primary=CONTAINER_NAME,
@@ -75,20 +77,35 @@ def built_submitter_problems(built: PodTemplate) -> Iterator[Problem]:
 
 
 def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manifest:
-    primary = container_of(task_pod.spec, task_pod.primary)
+    renamed = with_container_renamed(task_pod.spec, task_pod.primary, CONTAINER_NAME)  # D18 (design)
+    primary = container_of(renamed, task_pod.primary)
+    resources = ray.extras.submitter_resources or {}
     ray_env = [entry for entry in primary.get("env") or [] if entry["name"].startswith("RAY_")]
     container = {
         "name": CONTAINER_NAME,
         "image": primary.get("image"),
         "imagePullPolicy": primary.get("imagePullPolicy"),
         "env": merge_env(platform_env(settings), ray_env),
-        "resources": {**settings.kuberay.submitter_resources, **(ray.extras.submitter_resources or {})},
+        "resources": with_sides_agreeing(with_missing(resources, settings.kuberay.submitter_resources), resources),
         **submit_command(primary["args"], ray.runtime_env_yaml),
     }
     return {key: value for key, value in container.items() if value}
 
 
-def _overlay(pod: K8sPod) -> Manifest:
+def _merged(spec: Manifest, overlay: Manifest) -> Manifest:
+    """The pod spec with the user's on top, resources that were given on one side settled (design D19)."""
+    merged = merge_pod_spec(spec, overlay)
+    given: Manifest = next((c for c in overlay["containers"] if c.get("name") == CONTAINER_NAME), {})
+    merged["containers"] = [
+        {**c, "resources": with_sides_agreeing(resources_of(c), resources_of(given))}
+        if c.get("name") == CONTAINER_NAME
+        else c
+        for c in merged["containers"]
+    ]
+    return merged
+
+
+def _overlay(pod: K8sPod, settings: Settings) -> Manifest:
     """The user's template with its main container, named as primary or alone, under the submitter's name."""
     containers = pod.pod_spec.get("containers") or []
     names = [container.get("name") for container in containers]
@@ -99,7 +116,7 @@ def _overlay(pod: K8sPod) -> Manifest:
         {**c, "name": CONTAINER_NAME} if c.get("name") == main and CONTAINER_NAME not in names else c
         for c in containers
     ]
-    return {**pod.pod_spec, "containers": renamed}
+    return with_gpu_names(with_one_service_account({**pod.pod_spec, "containers": renamed}), settings)
 
 
 def _without_gpu_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
