@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
+from flyteidl.core.execution_pb2 import ExecutionError
 from flyteidl.core.literals_pb2 import LiteralMap
 
 
@@ -18,7 +19,8 @@ def put_outputs(prefix: str) -> None:
 def put_error(prefix: str, code: str, message: str, *, recoverable: bool = False) -> None:
     """Writes error.pb below a local prefix."""
     kind = ContainerError.RECOVERABLE if recoverable else ContainerError.NON_RECOVERABLE
-    document = ErrorDocument(error=ContainerError(code=code, message=message, kind=kind))
+    error = ContainerError(code=code, message=message, kind=kind, origin=ExecutionError.USER)
+    document = ErrorDocument(error=error)
     _put(prefix, "error.pb", document.SerializeToString())
 
 
