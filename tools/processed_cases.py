@@ -22,7 +22,8 @@ def oracle_case(case: dict[str, Any]) -> dict[str, Any]:
     """A golden case in the oracle's form: what our own settings say stands in metadata there."""
     plugins = dict(case["settings"].get("plugins") or {})
     own = plugins.pop("kuberay", {})
-    execution = {**case["execution"], "generated_name": "f1-n0-0"}
+    interruptible = case["execution"].get("labels", {}).get("interruptible") == "true"
+    execution = {**case["execution"], "generated_name": "f1-n0-0", "interruptible": interruptible}
     if platform := own.get("platform-resources"):
         execution["platform_resources"] = platform
     changed = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flytekitplugins.kuberay.pod import scheduling
-from flytekitplugins.kuberay.wire import Manifest
+from flytekitplugins.kuberay.wire import FlyteTask, Manifest
 from tests.pod.samples import container_task, settings
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -34,9 +34,9 @@ def equal(key: str, value: str) -> Manifest:
     return {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
 
 
-def accelerated(**accelerator: Any) -> Any:
-    """The template of a task for an accelerator."""
-    return container_task(extendedResources={"gpuAccelerator": accelerator}).template
+def accelerated(**accelerator: Any) -> FlyteTask:
+    """A task for an accelerator."""
+    return container_task(extendedResources={"gpuAccelerator": accelerator})
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_default_tolerations(interruptible: bool, expected: list[Manifest]) -> N
             "interruptible-tolerations": [{"key": "spot", "operator": "Exists"}],
         }
     )
-    template = container_task(metadata={"interruptible": interruptible}).template
-    assert scheduling.default_tolerations(template, own) == expected
+    task = container_task(metadata={"interruptible": interruptible})
+    assert scheduling.default_tolerations(task, own) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,26 @@ def test_interruptible_requirements(interruptible: bool, expected: list[Manifest
     own = settings(
         k8s={"non-interruptible-node-selector-requirement": ON_DEMAND, "interruptible-node-selector-requirement": DISK}
     )
-    template = container_task(metadata={"interruptible": interruptible}).template
-    assert scheduling.interruptible_requirements(template, own) == expected
+    task = container_task(metadata={"interruptible": interruptible})
+    assert scheduling.interruptible_requirements(task, own) == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "label", "expected"),
+    [
+        pytest.param(True, None, True, id="without a label the task's word"),
+        pytest.param(False, None, False, id="nothing said"),
+        pytest.param(True, "false", False, id="the last attempt of an interruptible task"),
+        pytest.param(False, "true", True, id="an execution that was started so"),
+        pytest.param(True, "maybe", True, id="a label of somebody else"),
+    ],
+)
+def test_is_interruptible(task: bool, label: str | None, expected: bool) -> None:
+    """Propeller's label beats the task's own word: it knows the execution's, the node's and the attempts so far."""
+    execution = {"labels": {"interruptible": label}} if label else {}
+    assert (
+        scheduling.is_interruptible(container_task(metadata={"interruptible": task}, execution=execution)) is expected
+    )
 
 
 UNPARTITIONED = {
@@ -221,7 +239,7 @@ def test_accelerators(
     accelerator: Manifest, k8s: Manifest, tolerations: list[Manifest], requirements: list[Manifest]
 ) -> None:
     """An accelerator tolerates its taint and asks for its node."""
-    template, own = accelerated(**accelerator), settings(k8s=k8s)
+    template, own = accelerated(**accelerator).template, settings(k8s=k8s)
     assert scheduling.accelerator_tolerations(template, own) == tolerations
     assert scheduling.accelerator_requirements(template, own) == requirements
 

@@ -88,7 +88,7 @@ def build_group_template(
         spec = _merged(spec, _overlay(pod, task_pod, role, settings), role)
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # D23 (design): else pods can't resolve each other
-    spec = with_ordered_env(scheduling.with_platform_scheduling(spec, task.template, settings))
+    spec = with_ordered_env(scheduling.with_platform_scheduling(spec, task, settings))
     if role is HEAD and settings.ray.logs_sidecar and spec.get("containers"):
         spec = _with_logs_sidecar(spec, settings.ray.logs_sidecar)
     own = pod if pod is not None else K8sPod({})

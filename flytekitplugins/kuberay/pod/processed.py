@@ -57,7 +57,7 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
     if scheduling.limits_gpus(spec, settings):
         spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
     spec = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
-    spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task.template, settings))
+    spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task, settings))
     default = settings.k8s.default_affinity if base_spec.get("affinity") else None  # which then does not count
     return {key: value for key, value in spec.items() if key != "affinity" or value != default}
 

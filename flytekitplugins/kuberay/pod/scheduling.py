@@ -12,7 +12,7 @@ from typing import Any
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
 from ..settings import Settings
-from ..wire import Manifest
+from ..wire import FlyteTask, Manifest
 from ..wire.protojson import which
 from .merge import copied
 from .resources import requested_names, resources_of
@@ -20,27 +20,33 @@ from .resources import requested_names, resources_of
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def with_platform_scheduling(spec: Manifest, template: TaskTemplate, settings: Settings) -> Manifest:
+def with_platform_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
     """A pod spec with what its resources and the platform ask of its node, each put in once.
 
     Applied to the task's pod and again to each group's, whose template may have brought a GPU or its own affinity.
     """
     tolerations = [*resource_tolerations(spec, settings), *extended_resource_tolerations(spec, settings)]
-    requirements = interruptible_requirements(template, settings)
+    requirements = interruptible_requirements(task, settings)
     if limits_gpus(spec, settings):
-        tolerations += accelerator_tolerations(template, settings)
-        requirements += accelerator_requirements(template, settings)
+        tolerations += accelerator_tolerations(task.template, settings)
+        requirements += accelerator_requirements(task.template, settings)
     return with_requirements(with_tolerations(spec, tolerations), requirements)
 
 
-def is_interruptible(template: TaskTemplate) -> bool:
-    """Whether the task may run on nodes that can be taken away; the execution's own wish reaches no connector."""
-    return bool(template.metadata.interruptible)
+def is_interruptible(task: FlyteTask) -> bool:
+    """Whether this attempt may run on nodes that can be taken away.
+
+    A label of the execution tells what propeller made of the task, the node, the execution and the attempts so far.
+
+    Source: flytepropeller nodes/node_exec_context.go NodeInterruptibleLabel.
+    """
+    label = task.execution.labels.get("interruptible")
+    return label == "true" if label in ("true", "false") else bool(task.template.metadata.interruptible)
 
 
-def default_tolerations(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+def default_tolerations(task: FlyteTask, settings: Settings) -> list[Manifest]:
     """The platform's tolerations for every pod, and for interruptible ones."""
-    interruptible = settings.k8s.interruptible_tolerations if is_interruptible(template) else ()
+    interruptible = settings.k8s.interruptible_tolerations if is_interruptible(task) else ()
     return [dict(toleration) for toleration in (*interruptible, *settings.k8s.default_tolerations)]
 
 
@@ -101,12 +107,12 @@ def accelerator_requirements(template: TaskTemplate, settings: Settings) -> list
     return requirements
 
 
-def interruptible_requirements(template: TaskTemplate, settings: Settings) -> list[Manifest]:
+def interruptible_requirements(task: FlyteTask, settings: Settings) -> list[Manifest]:
     """What the platform asks of the node of a pod that can be taken away, or of one that can't."""
     k8s = settings.k8s
     one = (
         k8s.interruptible_node_selector_requirement
-        if is_interruptible(template)
+        if is_interruptible(task)
         else k8s.non_interruptible_node_selector_requirement
     )
     return [dict(one)] if one else []

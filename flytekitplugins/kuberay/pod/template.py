@@ -84,7 +84,7 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
         },
     }
     spec = with_shared_memory(spec, task, primary)
-    spec = scheduling.with_platform_scheduling(spec, task.template, settings)
+    spec = scheduling.with_platform_scheduling(spec, task, settings)
     return PodTemplate(spec, task_labels(task, settings, base), task_annotations(task, settings, base), primary)
 
 
@@ -168,9 +168,9 @@ def _customised_container(
 def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, primary: str) -> Manifest:
     """The pod spec with the platform's configuration where the task says nothing. Source: pod_helper.go UpdatePod."""
     k8s = settings.k8s
-    spec = scheduling.with_tolerations(spec, scheduling.default_tolerations(task.template, settings))
+    spec = scheduling.with_tolerations(spec, scheduling.default_tolerations(task, settings))
     selector = {**k8s.default_node_selector, **(spec.get("nodeSelector") or {})}
-    if scheduling.is_interruptible(task.template):
+    if scheduling.is_interruptible(task):
         selector |= k8s.interruptible_node_selector
     defaults = {
         "restartPolicy": "Never",
