@@ -11,7 +11,6 @@ UpdatePod, after it ApplyGPUNodeSelectors).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,10 @@ from .environment import IDENTITY_MARK, execution_env, identity_env, platform_en
 from .merge import ONE_OF
 
 
+_WEAK = ("serviceAccountName", "dnsPolicy")
+"""What counts less, or not at all, when it comes from the base PodTemplate."""
+
+
 def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest | None, primary: str) -> Manifest:
     """The K8sPod target's pod spec without what an earlier pass added; a raw one as it is."""
     if not is_processed(spec, task):
@@ -30,7 +33,7 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
     base_spec = template_spec(base)
     added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
     taken = _without_base(spec, base_spec, task, settings)
-    taken = {key: value for key, value in taken.items() if value != base_spec.get(key)}
+    taken = {key: value for key, value in taken.items() if key not in _WEAK or value != base_spec.get(key)}
     for field in MAGIC:
         if spec.get(field):
             taken[field] = [
@@ -63,11 +66,14 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
 
 
 def _unmerged_container(container: Manifest, parts: list[Manifest], added: list[Manifest]) -> Manifest:
-    names = Counter(entry.get("name") for entry in _entries(container.get("env")))
     for part in parts:
         container = _without_prefixes(container, part)
-    env = [entry for entry in _entries(container.get("env")) if names[entry.get("name")] == 1 or entry not in added]
-    return {**container, "env": env} if "env" in container else container
+    backwards = _entries(container.get("env"))[::-1]
+    for entry in added:  # each stands once, behind the task's own
+        if entry in backwards:
+            backwards.remove(entry)
+    rest = {key: value for key, value in container.items() if key != "env"}
+    return {**rest, "env": backwards[::-1]} if backwards else rest
 
 
 def _without_prefixes(value: Manifest, base: Mapping[str, Any], field: str = "") -> Manifest:
