@@ -1,4 +1,4 @@
-"""Writes flytekitplugins/kuberay/pod/schema.json: the fields of a pod spec and their types, as `kubernetes` has them.
+"""Writes flytekitplugins/kuberay/pod/schema.json: the fields of a pod template and their types, by `kubernetes`.
 
     python tools/pod_schema.py     # with the newest kubernetes client installed
 
@@ -37,9 +37,9 @@ def fields_of(name: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Walks from PodSpec to every type that it reaches."""
+    """Walks from a pod template to every type that it reaches."""
     schema: dict[str, dict[str, str]] = {}
-    waiting = ["V1PodSpec"]
+    waiting = ["V1PodTemplateSpec"]
     while waiting:
         name = waiting.pop()
         if name in schema:

@@ -284,3 +284,17 @@ def test_no_required_terms_is_no_requirement() -> None:
     task = samples.pod_task({"affinity": {**required([ZONE]), "podAffinity": {}}}, custom=samples.custom(group))
     worker = build_ray_job(task, samples.settings())["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
     assert worker["template"]["spec"]["affinity"] == {"nodeAffinity": {}, "podAffinity": {}}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param([], id="no template"),
+        pytest.param({"metadata": {"labels": {"a": 1}}}, id="a label that is no text"),
+        pytest.param({"spec": {"containers": "x"}}, id="containers that are none"),
+    ],
+)
+def test_a_base_of_the_wrong_shape(template: object) -> None:
+    """A PodTemplate that is none is a problem with its name, never another exception."""
+    with pytest.raises(TaskError, match="PodTemplate base: template"):
+        build_ray_job(samples.pod_task(), samples.settings(), {"metadata": {"name": "base"}, "template": template})

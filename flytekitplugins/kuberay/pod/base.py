@@ -11,7 +11,7 @@ from ..errors import Problem
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from .account import with_one_service_account
-from .checks import pod_spec_problems
+from .checks import content_problems, shape_problems
 from .merge import merge_pod_spec
 
 MAGIC = {"initContainers": "default-init", "containers": "default"}
@@ -101,8 +101,10 @@ def base_problems(task: FlyteTask, settings: Settings, base: Manifest | None) ->
             "create it there",
         )
     if base is not None:
-        path = f"PodTemplate {(base.get('metadata') or {}).get('name')}: template.spec"
-        yield from pod_spec_problems(template_spec(base), path, directives=())
+        path = f"PodTemplate {(base.get('metadata') or {}).get('name')}: template"
+        yield from shape_problems(base.get("template"), path, "V1PodTemplateSpec") or content_problems(
+            template_spec(base), f"{path}.spec", directives=()
+        )
 
 
 def _without_containers(spec: Manifest) -> Manifest:

@@ -33,11 +33,11 @@ def pod_spec_problems(spec: Any, path: str, directives: Sequence[str] = DIRECTIV
     return shape_problems(spec, path) or content_problems(spec, path, directives)
 
 
-def shape_problems(spec: Any, path: str) -> list[Problem]:
-    """What in a pod spec is of the wrong type, or nested too deep."""
+def shape_problems(spec: Any, path: str, kind: str = "V1PodSpec") -> list[Problem]:
+    """What in a pod spec, or another Kubernetes type, is of the wrong type, or nested too deep."""
     if _depth(spec) > _MAX_DEPTH:
         return [Problem(path, f"is nested more than {_MAX_DEPTH} levels deep", "no field of a pod is")]
-    return list(type_problems(_without_directives(spec), path))
+    return list(type_problems(_without_directives(spec), path, kind))
 
 
 def content_problems(spec: Manifest, path: str, directives: Sequence[str] = DIRECTIVES) -> list[Problem]:

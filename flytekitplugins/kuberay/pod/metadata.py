@@ -52,8 +52,7 @@ def _own_metadata(task: FlyteTask) -> K8sObjectMetadata:
 
 def _base_metadata(base: Manifest | None, field: str) -> Mapping[str, str]:
     metadata = ((base or {}).get("template") or {}).get("metadata") or {}
-    found: Mapping[str, str] = metadata.get(field) or {}
-    return found
+    return {key: value for key, value in (metadata.get(field) or {}).items() if value is not None}
 
 
 def _identity_label(task: FlyteTask) -> dict[str, str]:

@@ -24,6 +24,7 @@ from .checks import content_problems, metadata_problems, pod_spec_problems, shap
 from .environment import with_flyte_env
 from .merge import PATCH
 from .metadata import task_annotations, task_labels
+from .platform import platform_problems
 from .processed import unmerged
 from .quantity import is_quantity
 from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
@@ -49,6 +50,7 @@ def target_problems(task: FlyteTask, settings: Settings, base: Manifest | None) 
     """What is wrong with the task's own pod, with the base PodTemplate it names, and with the execution's metadata."""
     problems = list(base_problems(task, settings, base))
     yield from problems
+    yield from platform_problems(settings)
     yield from metadata_problems(task.execution.labels, task.execution.annotations, "execution")
     decorator = task.template.metadata.metadata
     yield from metadata_problems(decorator.labels, decorator.annotations, "metadata.metadata")
