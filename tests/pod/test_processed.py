@@ -26,7 +26,7 @@ from tests.pod.samples import base_template, pod_task, primary, settings
 PROCESSED = sorted((FOLDER / "processed").glob("*.json"))
 
 # What a field says by being false, 0 or empty is lost in Go's pass: its merge takes the base PodTemplate's value.
-# Lost too, in no golden case: nulls; whose resources a container has where the base PodTemplate has some for it (Go takes
+# Lost too, in no golden case: nulls; whose resources a container has where the base PodTemplate has some (Go takes
 # those of one base container, `primary` for sidecars too, and fills the rest); a base container that is called as the
 # task's primary, which Go leaves out, so that what `default` said looks like the task's own.
 LOST: dict[str, Manifest] = {

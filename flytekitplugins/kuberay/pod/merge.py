@@ -82,13 +82,9 @@ def _merge_maps(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any])
     for key in (*kept, *(key for key in overlay if key not in kept and key != PATCH)):
         if key not in overlay:
             merged[key] = copied(kept[key])
-        elif not _is_removal(overlay[key]):
+        elif overlay[key] is not None and not _is_deleted(overlay[key]):
             merged[key] = _merge_values(key, kept.get(key), overlay[key])
     return merged
-
-
-def _is_removal(value: Any) -> bool:
-    return value is None or (isinstance(value, Mapping) and value.get(PATCH) == "delete")
 
 
 def _without_rivals(field: str, base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Mapping[str, Any]:
