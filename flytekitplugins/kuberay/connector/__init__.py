@@ -85,6 +85,8 @@ class RayConnector(AsyncConnectorBase):
         await (await self._running()).delete(resource_meta)
 
     async def _running(self) -> RayJobService:
+        if self._service is not None:
+            return self._service
         async with self._starting:
             if self._service is None:
                 from .service import RayJobService

@@ -203,7 +203,8 @@ class RayJobService:
         Raises:
             ApiError: That isn't known now.
         """
-        await self._jobs.wait_synced(_SYNC_SECONDS)
+        if not self._jobs.synced:
+            await self._jobs.wait_synced(_SYNC_SECONDS)
         view = self._jobs.get(metadata.namespace, metadata.name)
         known = view if view is not None and view.uid == metadata.uid else None
         if known is not None and self._jobs.age() < self._stalest:
