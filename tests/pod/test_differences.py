@@ -298,3 +298,22 @@ def test_a_base_of_the_wrong_shape(template: object) -> None:
     """A PodTemplate that is none is a problem with its name, never another exception."""
     with pytest.raises(TaskError, match="PodTemplate base: template"):
         build_ray_job(samples.pod_task(), samples.settings(), {"metadata": {"name": "base"}, "template": template})
+
+
+@pytest.mark.parametrize(
+    ("execution", "expected"),
+    [
+        pytest.param("runner", "base", id="the execution has one, so it is the task's own"),
+        pytest.param("", "run-as", id="the execution has none, so it is the base's, which comes last"),
+    ],
+)
+def test_service_account_of_processed_pods(execution: str, expected: str) -> None:
+    """The base PodTemplate's account reaches a processed pod only where neither task nor execution has one."""
+    task = samples.pod_task(
+        {"containers": [samples.primary(env=[MARK])], "serviceAccountName": "base"},
+        execution={"k8sServiceAccount": execution},
+        securityContext={"runAs": {"k8sServiceAccount": "run-as"}},
+    )
+    base = samples.base_template({"containers": [], "serviceAccountName": "base"})
+    head = build_ray_job(task, samples.settings(), base)["spec"]["rayClusterSpec"]["headGroupSpec"]
+    assert head["template"]["spec"]["serviceAccountName"] == expected

@@ -145,8 +145,8 @@ BASE: Manifest = {
         pytest.param({"hostname": "base"}, {"hostname": "base"}, id="a value equal to the base's does no harm"),
         pytest.param(
             {"dnsPolicy": "ClusterFirst", "serviceAccountName": "base"},
-            {},
-            id="but for one that would count for less as the base's",
+            {"serviceAccountName": "base"},
+            id="but for one that would count for less as the base's; the account can't be, the execution has one",
         ),
     ],
 )

@@ -22,10 +22,6 @@ from .environment import IDENTITY_MARK, execution_env, identity_env, platform_en
 from .merge import ONE_OF
 
 
-_WEAK = ("serviceAccountName", "dnsPolicy")
-"""What counts less, or not at all, when it comes from the base PodTemplate."""
-
-
 def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest | None, primary: str) -> Manifest:
     """The K8sPod target's pod spec without what an earlier pass added; a raw one as it is."""
     if not is_processed(spec, task):
@@ -33,7 +29,8 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
     base_spec = template_spec(base)
     added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
     taken = _without_base(spec, base_spec, task, settings)
-    taken = {key: value for key, value in taken.items() if key not in _WEAK or value != base_spec.get(key)}
+    weak = _weak_fields(task)
+    taken = {key: value for key, value in taken.items() if key not in weak or value != base_spec.get(key)}
     for field in MAGIC:
         if spec.get(field):
             taken[field] = [
@@ -50,6 +47,14 @@ def is_processed(spec: Manifest, task: FlyteTask) -> bool:
     return isinstance(containers, list) and any(
         isinstance(c, Mapping) and mark in _entries(c.get("env")) for c in containers
     )
+
+
+def _weak_fields(task: FlyteTask) -> set[str]:
+    """What counts less, or not at all, when it comes from the base PodTemplate.
+
+    A service account comes from there only where the execution has none: else that one went into the pod before.
+    """
+    return {"dnsPolicy"} if task.execution.k8s_service_account else {"dnsPolicy", "serviceAccountName"}
 
 
 def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
