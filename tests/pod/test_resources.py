@@ -136,6 +136,15 @@ def test_with_missing() -> None:
             id="another extended resource is left alone",
         ),
         pytest.param(
+            {"requests": {"example.com/fpga": "1", "cpu": "1", "memory": "1Gi"}},
+            {},
+            {
+                "requests": {"cpu": "1", "memory": "1Gi", "example.com/fpga": "1"},
+                "limits": {"cpu": "1", "memory": "1Gi", "example.com/fpga": "1"},
+            },
+            id="one that is only requested gets the limit that the API server wants",
+        ),
+        pytest.param(
             {"requests": {"cpu": 2, "memory": "2Gi"}},
             {"limits": {"cpu": "1500m"}},
             {"requests": {"cpu": "1500m", "memory": "2Gi"}, "limits": {"cpu": "1500m", "memory": "2Gi"}},
@@ -165,8 +174,8 @@ def test_within_platform(resources: Manifest, platform: Manifest, expected: Mani
         ),
         pytest.param(
             {"requests": {"cpu": "3"}},
-            {"requests": {"cpu": "2", "memory": "0"}, "limits": {"cpu": "0", "memory": "0"}},
-            id="a request is lowered to the platform's limit, and no limit made up",
+            {"requests": {"cpu": "2", "memory": "0"}, "limits": {"cpu": "2", "memory": "0"}},
+            id="a request is lowered to the platform's limit, and a limit of 0 follows it: the API server wants that",
         ),
     ],
 )

@@ -100,11 +100,14 @@ def within_platform(resources: Mapping[str, Any], settings: Settings, *, assign:
         request, limit = sides["requests"].get(name, "0"), sides["limits"].get(name, "0")
         if assign and _is_zero(request):
             request = defaults.get(name, "0") if _is_zero(limit) else limit
-        if assign and _is_zero(limit):
-            limit = request
+        if _is_zero(limit):
+            limit = request  # Go does so with `assign` alone, and leaves a limit of 0 that the API server refuses
         limit = _at_most(limit, caps.get(name, "0"))
         sides["requests"][name] = _at_most(_at_most(request, caps.get(name, "0")), limit)
         sides["limits"][name] = limit
+    for name in sides["requests"].keys() - sides["limits"].keys():
+        if "/" in name:  # the API server wants a limit of an extended resource; Go leaves that to the user
+            sides["limits"][name] = sides["requests"][name]
     return {**resources, **sides}
 
 
