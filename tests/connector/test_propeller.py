@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from flytekit.core.data_persistence import FileAccessProvider
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
@@ -93,6 +95,14 @@ class Run:
         """The local folder of the RayJob's output prefix."""
         return f"{self._folder}/{job['metadata']['annotations'][PREFIX].removeprefix('s3://')}"
 
+    async def succeeds(self, jobs: list[Manifest]) -> None:
+        """Nothing; the RayJobs have run and left their outputs."""
+        for job in jobs:
+            await self.writes(job, **UP)
+        for job in jobs:
+            put_outputs(self.prefix(job))
+            await self.writes(job, **DONE)
+
     async def ends(self) -> tuple[int, list[dict[str, Any]]]:
         """Propeller's exit status and what it reported."""
         output, _ = await asyncio.wait_for(self._process.communicate(), 60)
@@ -101,9 +111,18 @@ class Run:
 
 @asynccontextmanager
 async def run(  # noqa: PLR0913  # all that a run needs
-    propeller: str, api_server: ApiServer, client: ApiKubeClient, namespace: str, folder: Path, *options: str
+    propeller: str,
+    api_server: ApiServer,
+    client: ApiKubeClient,
+    namespace: str,
+    folder: Path,
+    *options: str,
+    settings: str = "",
 ) -> AsyncIterator[Run]:
-    """A run of a task with outputs, two attempts at most, each followed every 0.2 s."""
+    """A run of a task with outputs, two attempts at most, each followed every 0.2 s.
+
+    `settings` is propeller's configuration in YAML, in which ENDPOINT is the connector's address.
+    """
     metadata = execution_json(namespace)
     execution = {
         "task_execution_id": metadata["taskExecutionId"],
@@ -112,9 +131,10 @@ async def run(  # noqa: PLR0913  # all that a run needs
         "max_attempts": 2,
     }
     case = {"task_template": template_json(outputs=True), "task_execution_metadata": execution}
-    (folder / "case.json").write_text(json.dumps(case))
     service = service_over(await ApiKubeClient.open(api_server.kubeconfig), results=ResultReader(Bucket(folder)))
     async with serving(service) as caller:
+        configuration = yaml.safe_load(settings.replace("ENDPOINT", caller.endpoint)) or {}
+        (folder / "case.json").write_text(json.dumps({**case, "settings": configuration}))
         arguments = ["--case", f"{folder}/case.json", "--output-dir", str(folder), "--timeout", "50s", *options]
         process = await asyncio.create_subprocess_exec(
             propeller, "run", "--endpoint", caller.endpoint, "--poll", "0.2s", "--resync", "0.2s", *arguments,
@@ -141,11 +161,7 @@ async def test_two_instances_of_a_sub_workflow_are_two_rayjobs(
     async with run(propeller, api_server, client, namespace, tmp_path, "--nodes", "2") as propellers:
         jobs = await propellers.jobs(2)
         assert len({job["metadata"]["annotations"][PREFIX] for job in jobs}) == 2
-        for job in jobs:
-            await propellers.writes(job, **UP)
-        for job in jobs:
-            put_outputs(propellers.prefix(job))
-            await propellers.writes(job, **DONE)
+        await propellers.succeeds(jobs)
         status, events = await propellers.ends()
     assert status == 0
     assert [node["phase"] for node in events[-1]["nodes"].values()] == ["SUCCEEDED", "SUCCEEDED"]
@@ -183,3 +199,33 @@ async def test_an_abort_removes_the_rayjob(
         assert status == 6
         assert (0, "INITIALIZING") in tasks(events)
         assert await propellers.jobs(0) == []
+
+
+async def test_propeller_takes_the_configuration_of_the_manual(
+    propeller: str, api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """Flyte's own loader, which is strict, reads docs/connector.md's block; a task runs by it."""
+    manual = (Path(__file__).parents[2] / "docs" / "connector.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", manual, re.S) if "connectorForTaskTypes" in block]
+    settings = block.replace("dns:///flyte-kuberay.flyte.svc.cluster.local:8000", "dns:///ENDPOINT").replace(
+        "ray: connector-service",
+        "ray: connector-service-watched",  # as propeller-client calls its own
+    )
+    async with run(propeller, api_server, client, namespace, tmp_path, settings=settings) as propellers:
+        await propellers.succeeds(await propellers.jobs(1))
+        status, events = await propellers.ends()
+    assert (status, events[-1]["phase"]) == (0, "SUCCEEDED")
+
+
+async def test_propeller_gets_over_failures_as_the_manual_says(
+    propeller: str, api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """Eight GetTasks fail after the second: with maxSystemFailures of 5 the task would be frozen."""
+    settings = "plugins: {connector-service: {webApi: {caching: {maxSystemFailures: 50}}}}"
+    options = ("--fail", "GetTask=8@2")
+    async with run(propeller, api_server, client, namespace, tmp_path, *options, settings=settings) as propellers:
+        jobs = await propellers.jobs(1)
+        await propellers.succeeds(jobs)
+        status, events = await propellers.ends()
+    assert (status, events[-1]["phase"]) == (0, "SUCCEEDED")
+    assert events[-1]["calls"]["GetTask"]["errors"] == {"Unavailable": 8}
