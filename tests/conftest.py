@@ -6,11 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.api import ApiServer, NoApiServerError, fresh_namespace, running_api_server
 
 if TYPE_CHECKING:
     from flytekitplugins.kuberay.kube import ApiKubeClient
+
+settings.register_profile("default", deadline=None)  # a loaded machine is no fault of the code
+settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

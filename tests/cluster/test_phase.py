@@ -13,16 +13,8 @@ from flyteidl.core.execution_pb2 import TaskExecution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flytekitplugins.kuberay.cluster.phase import (
-    WAITING,
-    JobView,
-    Results,
-    UserError,
-    needs_results,
-    phase_of,
-    shortened,
-    view_of,
-)
+from flytekitplugins.kuberay.cluster.phase import WAITING, Results, UserError, needs_results, phase_of
+from flytekitplugins.kuberay.cluster.status import JobView, shortened, view_of
 
 STATUSES = Path(__file__).parents[1] / "statuses"
 PHASES = {

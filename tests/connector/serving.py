@@ -28,7 +28,7 @@ from flytekit.extend.backend.base_connector import ConnectorRegistry
 from flytekit.extend.backend.connector_service import AsyncConnectorService
 
 from flytekitplugins.kuberay.connector import RayConnector, register
-from flytekitplugins.kuberay.connector.results import ResultReader
+from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.connector.service import RayJobService
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, KubeClient, Manifest
 from flytekitplugins.kuberay.settings import Settings, parse_settings
@@ -91,10 +91,10 @@ class Caller:
 
 
 def service_over(
-    client: KubeClient, settings: Settings | None = None, results: ResultReader | None = None, **options: Any
+    client: KubeClient, settings: Settings | None = None, results: ResultFiles | None = None, **options: Any
 ) -> RayJobService:
     """The connector's work over a client; `options` are RayJobService's."""
-    return RayJobService(client, settings or Settings(), results or ResultReader(), **options)
+    return RayJobService(client, settings or Settings(), results or ResultFiles(), **options)
 
 
 @asynccontextmanager

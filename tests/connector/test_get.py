@@ -184,5 +184,5 @@ async def test_the_messages_stay_short(caller: Caller, client: ApiKubeClient, na
     message = (await caller.becomes(metadata, FAILED)).message
     assert len(message.encode()) < 2300
     assert "Job failed:" in message
-    assert message.endswith("ValueError: no luck")
+    assert "\nValueError: no luck\nwhole diagnosis: " in message
     assert (await job_of(client, metadata))["status"]["message"].startswith("Job failed:")

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.phase import Results, UserError
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
-from flytekitplugins.kuberay.connector.results import ResultReader
+from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import ApiKubeClient, Call, NotFound
 from tests.api import ApiServer
 
@@ -146,7 +146,7 @@ async def test_a_store_that_denies_is_told_and_ray_is_trusted(
     status: dict[str, str], phase: TaskExecution.Phase, text: str,
 ) -> None:  # fmt: skip
     """Not read is not absent."""
-    reader = ResultReader(Files(Store(PermissionError("denied")), tmp_path))
+    reader = ResultFiles(Files(Store(PermissionError("denied")), tmp_path))
     seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
     async with serving(service_over(seam, results=reader)) as caller:
         metadata = await caller.create(flyte_task(namespace, str(tmp_path), outputs=True))
@@ -161,7 +161,7 @@ async def test_files_are_read_once_for_an_ended_task(
     """However often propeller asks."""
     store = Store()
     seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
-    async with serving(service_over(seam, results=ResultReader(Files(store, tmp_path)))) as caller:
+    async with serving(service_over(seam, results=ResultFiles(Files(store, tmp_path)))) as caller:
         metadata = await caller.create(flyte_task(namespace, str(tmp_path), outputs=True))
         await write_status(client, metadata, **DONE)
         assert [(await caller.becomes(metadata, RETRYABLE)).phase for _ in range(5)] == [RETRYABLE] * 5
@@ -171,7 +171,7 @@ async def test_files_are_read_once_for_an_ended_task(
 async def test_what_is_remembered_of_ended_tasks_is_bounded(seam: Seam, tmp_path: Path) -> None:
     """Most ended tasks are never deleted: the oldest are forgotten, and read again if somebody asks."""
     store = Store()
-    service = service_over(seam, results=ResultReader(Files(store, tmp_path)))
+    service = service_over(seam, results=ResultFiles(Files(store, tmp_path)))
     service.watch()
     seam.faults["get"] = [NotFound(Call("get", "rayjobs.ray.io"), "gone") for _ in range(1202)]
     tasks = [JobMetadata("n", f"j{n}", f"u{n}", str(tmp_path / str(n)), has_outputs=True) for n in range(1200)]
@@ -179,16 +179,16 @@ async def test_what_is_remembered_of_ended_tasks_is_bounded(seam: Seam, tmp_path
     for metadata in (*tasks, tasks[-1], tasks[0]):
         await service.get(metadata)
         reads.append(store.reads)
-    assert reads[-3:] == [1200, 1200, 1201]
+    assert reads[-3:] == [2400, 2400, 2402]  # of each error.pb, and the diagnosis of a RayJob that is gone
     await service.close()
 
 
-class TestResultReader:
+class TestResultFiles:
     """Reads through flytekit's way to files, in threads of its own."""
 
     async def test_files_of_a_local_folder(self, tmp_path: Path) -> None:
         """An error before outputs, as propeller does it."""
-        reader = ResultReader()
+        reader = ResultFiles()
         assert await reader.read(str(tmp_path)) == Results()
         put_outputs(str(tmp_path))
         assert await reader.read(f"{tmp_path}/") == Results(outputs=True)
@@ -199,13 +199,13 @@ class TestResultReader:
     async def test_an_error_file_that_is_none(self, tmp_path: Path) -> None:
         """Half of one, or another's: not read."""
         (tmp_path / "error.pb").write_bytes(b"\xff\xff\xff")
-        reader = ResultReader()
+        reader = ResultFiles()
         assert (await reader.read(str(tmp_path))).unreadable.startswith("DecodeError: ")
         reader.close()
 
     async def test_a_store_that_hangs(self, tmp_path: Path) -> None:
         """Does not hold up an answer for long, nor the other tasks' answers."""
-        reader = ResultReader(Files(Store(seconds=0.5), tmp_path), seconds=0.05)
+        reader = ResultFiles(Files(Store(seconds=0.5), tmp_path), seconds=0.05)
         start = time.monotonic()
         assert await reader.read(str(tmp_path)) == Results(unreadable="no answer from the object store within 0.05 s")
         assert time.monotonic() - start < 0.4
@@ -213,6 +213,6 @@ class TestResultReader:
 
     async def test_a_scheme_that_nothing_can_read(self) -> None:
         """The text says which."""
-        reader = ResultReader()
+        reader = ResultFiles()
         assert "gopher" in (await reader.read("gopher://x/y")).unreadable
         reader.close()

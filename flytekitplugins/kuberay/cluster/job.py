@@ -70,6 +70,13 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
     return built
 
 
+def deadlines_of(ray: RayTask, settings: Settings) -> tuple[int | None, int | None]:
+    """The start and the run deadline in seconds, the task's before the platform's; None for none."""
+    own, extras = settings.kuberay, ray.extras
+    start = extras.start_deadline if extras.start_deadline is not None else _seconds(own.start_deadline)
+    return start, extras.run_deadline if extras.run_deadline is not None else _seconds(own.run_deadline)
+
+
 def _read(task: FlyteTask, settings: Settings, base: Manifest | None) -> RayTask:
     """The task's Ray settings, when nothing in the task as it came is wrong.
 
@@ -157,12 +164,10 @@ def _ending(ray: RayTask, settings: Settings) -> Manifest:
 
 def _deadline(ray: RayTask, settings: Settings) -> Manifest:
     """KubeRay's own deadline: both of ours and a margin, for ours act only while the connector is asked."""
-    own = settings.kuberay
-    start = ray.extras.start_deadline if ray.extras.start_deadline is not None else _seconds(own.start_deadline)
-    run = ray.extras.run_deadline if ray.extras.run_deadline is not None else _seconds(own.run_deadline)
+    start, run = deadlines_of(ray, settings)
     if start is None or run is None:
         return {}
-    return {"activeDeadlineSeconds": start + run + (_seconds(own.deadline_margin) or 0)}
+    return {"activeDeadlineSeconds": start + run + (_seconds(settings.kuberay.deadline_margin) or 0)}
 
 
 def _seconds(duration: Any) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
-from ..wire import Manifest
+from .status import JobView, shortened
 
 WAITING: Mapping[str, tuple[TaskExecution.Phase, str]] = {
     "": (TaskExecution.QUEUED, "KubeRay has not looked at it yet"),
@@ -23,6 +23,12 @@ WAITING: Mapping[str, tuple[TaskExecution.Phase, str]] = {
 }
 """States before the job runs, when whatever jobStatus says is stale. New is an empty status."""
 
+FAILURES: Mapping[TaskExecution.Phase, str] = {
+    TaskExecution.FAILED: "FAILED",
+    TaskExecution.RETRYABLE_FAILED: "RETRYABLE_FAILED",
+}
+"""The phases of a bad end, with their names."""
+
 _ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
 _ENDED_JOBS = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _PERMANENT_REASONS: Mapping[str, str] = {
@@ -31,24 +37,6 @@ _PERMANENT_REASONS: Mapping[str, str] = {
     "ValidationFailed": "KubeRay refuses it",
 }
 """Reasons of a failure that another attempt would meet again; with any other one it may help."""
-
-_LONGEST = 2000
-_HEAD = 400
-
-
-@dataclass(frozen=True)
-class JobView:
-    """What the phases need of a RayJob."""
-
-    uid: str
-    deployment: str  # status.jobDeploymentStatus
-    job: str  # status.jobStatus
-    retries: bool  # whether KubeRay starts it anew when the job fails
-    reason: str
-    message: str
-    cluster: str  # status.rayClusterName
-    dashboard: str  # status.dashboardURL
-    job_id: str
 
 
 @dataclass(frozen=True)
@@ -61,36 +49,22 @@ class UserError:
 
 
 @dataclass(frozen=True)
-class Results:
-    """Which result files of an attempt stand; `unreadable` says why that isn't known."""
-
-    outputs: bool = False
-    error: UserError | None = None
-    unreadable: str = ""
-
-
-@dataclass(frozen=True)
 class Verdict:
     """A phase and the reason in words for the task's owner."""
 
     phase: TaskExecution.Phase
     message: str
+    ours: bool = False  # declared by us while KubeRay goes on, so the RayJob has to go
 
 
-def view_of(manifest: Manifest) -> JobView:
-    """The view of a RayJob manifest."""
-    status = manifest.get("status") or {}
-    return JobView(
-        uid=manifest["metadata"].get("uid", ""),
-        deployment=status.get("jobDeploymentStatus", ""),
-        job=status.get("jobStatus", ""),
-        retries=status.get("failed", 0) < (manifest.get("spec") or {}).get("backoffLimit", 0),
-        reason=status.get("reason", ""),
-        message=shortened(status.get("message", "")),
-        cluster=status.get("rayClusterName", ""),
-        dashboard=status.get("dashboardURL", ""),
-        job_id=status.get("jobId", ""),
-    )
+@dataclass(frozen=True)
+class Results:
+    """Which result files of an attempt stand; `unreadable` says why that isn't known."""
+
+    outputs: bool = False
+    error: UserError | None = None
+    declared: Verdict | None = None  # by an earlier look, in the diagnosis that it left
+    unreadable: str = ""
 
 
 def needs_results(view: JobView | None) -> bool:
@@ -117,14 +91,6 @@ def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Ve
     if view.deployment == "Running":
         return Verdict(TaskExecution.RUNNING, view.message or "the Ray cluster is up, the job is being submitted")
     return Verdict(TaskExecution.RUNNING, f"KubeRay reports {view.deployment!r}, which this release does not know")
-
-
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
-    if len(text) <= longest:
-        return text
-    mark = f"\n[of {len(text)} characters, some are left out here]\n"
-    return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"
 
 
 def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:

@@ -26,10 +26,13 @@ class JobMetadata(ResourceMeta):
     has_outputs: bool
     notes: str = ""  # what the API server warned of at the create, cut
     v: int = VERSION
+    start_deadline: int | None = None  # seconds
+    run_deadline: int | None = None  # seconds
 
     def encode(self) -> bytes:
         """The metadata as JSON."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        present = {key: value for key, value in asdict(self).items() if value is not None}
+        return json.dumps(present, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> JobMetadata:

@@ -1,6 +1,7 @@
-"""Reads which result files of an attempt stand: error.pb and outputs.pb, with the connector's own identity.
+"""The files of an attempt: which results stand (error.pb, outputs.pb), and the diagnosis that we put beside them.
 
-Reading blocks, so it is done by a few threads of its own, within a time, once for each attempt that has ended.
+They are read with the connector's own identity. Reading blocks, so it is done by a few threads of its own, within a
+time, once for each attempt that has ended.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
 from flytekit.core.data_persistence import FileAccessProvider
 
+from ..cluster.capsule import FILE, declared_in
 from ..cluster.phase import Results, UserError
 
 _THREADS = 8
 
 
-class ResultReader:
-    """Reads result files through flytekit's FileAccessProvider.
+class ResultFiles:
+    """Reads and writes an attempt's files through flytekit's FileAccessProvider.
 
     Args:
         files: For tests; by default one for the object store of the connector's own configuration.
@@ -30,25 +32,48 @@ class ResultReader:
         self._files, self._seconds = files, seconds
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kuberay-results")
 
-    async def read(self, output_prefix: str) -> Results:
-        """The result files below an output prefix. Raises nothing: what can't be read is `unreadable`."""
+    async def read(self, output_prefix: str, *, diagnosis: bool = False) -> Results:
+        """The result files below an output prefix. Raises nothing: what can't be read is `unreadable`.
+
+        Args:
+            output_prefix: That of the attempt.
+            diagnosis: Whether to look for an earlier look's verdict too, where neither result stands.
+        """
         loop = asyncio.get_running_loop()
         try:
-            return await asyncio.wait_for(loop.run_in_executor(self._threads, self._read, output_prefix), self._seconds)
+            return await asyncio.wait_for(
+                loop.run_in_executor(self._threads, self._read, output_prefix, diagnosis), self._seconds
+            )
         except asyncio.TimeoutError:
             return Results(unreadable=f"no answer from the object store within {self._seconds:g} s")
         except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
             return Results(unreadable=f"{type(error).__name__}: {str(error)[:300]}")
 
+    async def write(self, path: str, text: str) -> bool:
+        """Whether the text stands at the path now. Raises nothing: without it a task ends as it does."""
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.wait_for(loop.run_in_executor(self._threads, self._write, path, text), self._seconds)
+        except Exception:  # noqa: BLE001 - any store, any fault
+            return False
+        return True
+
     def close(self) -> None:
         """Nothing; no new file is read."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, output_prefix: str) -> Results:
+    def _read(self, output_prefix: str, diagnosis: bool) -> Results:
         prefix = output_prefix.rstrip("/")
         if (document := self._content(f"{prefix}/error.pb")) is not None:
             return Results(error=_user_error(document))
-        return Results(outputs=self._stands(f"{prefix}/outputs.pb"))
+        outputs = self._stands(f"{prefix}/outputs.pb")
+        left = self._content(f"{prefix}/{FILE}") if diagnosis and not outputs else None
+        return Results(outputs=outputs, declared=declared_in(left.decode(errors="replace")) if left else None)
+
+    def _write(self, path: str, text: str) -> None:
+        filesystem = self._filesystem(path)
+        filesystem.makedirs(filesystem._parent(path), exist_ok=True)
+        filesystem.pipe_file(path, text.encode())
 
     def _content(self, path: str) -> bytes | None:
         try:

@@ -12,33 +12,30 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from flyteidl.core.execution_pb2 import TaskExecution
 from flytekit.extend.backend.base_connector import Resource
 from flytekit.models.literals import LiteralMap
 from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 
 from .. import kube
 from ..cluster.fields import in_users_words
-from ..cluster.job import build_ray_job
-from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGED_BY, MANAGER, NODE_KEY, attempt_of, node_key
-from ..cluster.phase import JobView, Results, Verdict, needs_results, phase_of, view_of
+from ..cluster.job import build_ray_job, deadlines_of
+from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
 from ..errors import KubeRayError, Problem, TaskError
 from ..pod.base import base_template_name, base_template_namespaces
 from ..settings import Settings, load_settings
-from ..wire import FlyteTask, Manifest
+from ..wire import FlyteTask, Manifest, from_template
+from .follower import Follower, Look
 from .metadata import JobMetadata
-from .results import ResultReader
+from .results import ResultFiles
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
-_SYNC_SECONDS = 3.0
-_READ_SECONDS = 4.0
+_DELETE_SECONDS = 4.0
+_LONGEST_DELETE_PAUSE = 60.0
 _NOTES = 500
-_REMEMBERED = 1000
-"""Ended tasks whose result files are remembered: they are asked for again within a minute, or never."""
 
 
 class RayJobService:
@@ -47,17 +44,15 @@ class RayJobService:
     Args:
         client: The cluster.
         settings: The platform's settings.
-        results: Reads result files.
+        files: The result files.
         stalest: Seconds after which a view of the cluster is not trusted without a direct read.
     """
 
     def __init__(
-        self, client: kube.KubeClient, settings: Settings, results: ResultReader, *, stalest: float = 60.0
+        self, client: kube.KubeClient, settings: Settings, files: ResultFiles, *, stalest: float = 60.0
     ) -> None:
-        self._client, self._settings, self._results, self._stalest = client, settings, results, stalest
-        ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
-        self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=settings.kuberay.namespaces)
-        self._ended: dict[str, Results] = {}
+        self._client, self._settings, self._files = client, settings, files
+        self._follower = Follower(client, settings, files, stalest=stalest)
         self._deletions: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -70,13 +65,13 @@ class RayJobService:
         settings = load_settings()
         own = settings.kuberay
         client = await kube.ApiKubeClient.open(own.kubeconfig or "", own.context or "", user_agent=MANAGER)
-        service = cls(client, settings, ResultReader())
+        service = cls(client, settings, ResultFiles())
         service.watch()
         return service
 
     def watch(self) -> None:
         """Nothing; the view of the cluster begins to fill."""
-        self._jobs.start()
+        self._follower.start()
 
     async def close(self) -> None:
         """Nothing; what runs in the background is ended."""
@@ -84,8 +79,8 @@ class RayJobService:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._jobs.stop()
-        self._results.close()
+        await self._follower.stop()
+        self._files.close()
         await self._client.close()
 
     async def create(
@@ -104,6 +99,7 @@ class RayJobService:
         deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
         base = await self._base_template(task, deadline)
         manifest = build_ray_job(task, self._settings, base)
+        start, run = deadlines_of(from_template(task.template), self._settings)
         if attempt_of(task):
             await self._remove_earlier(task, deadline)
         try:
@@ -117,21 +113,20 @@ class RayJobService:
             uid=metadata["uid"],
             output_prefix=output_prefix,
             has_outputs=bool(task.template.interface.outputs.variables),
+            start_deadline=start,
+            run_deadline=run,
             notes=in_users_words("; ".join(created.warnings), manifest)[:_NOTES],
         )
 
     async def get(self, metadata: JobMetadata) -> Resource:
-        """The task's phase and its reason, from the view of the cluster; a direct read only where that can't tell.
+        """The task's phase and its reason. Raises nothing for a fault that may pass.
 
-        Raises nothing for a fault that may pass: such answers are counted for a task's whole life.
+        What we declare failed while KubeRay goes on, we clean up: no delete follows a failure.
         """
-        try:
-            view = await self._view(metadata)
-        except kube.ApiError as error:
-            unknown = f"the cluster can't be reached, the task may go on: {error}"
-            return _answer(metadata, None, Verdict(TaskExecution.RUNNING, unknown))
-        results = await self._results_of(metadata, view) if needs_results(view) else Results()
-        return _answer(metadata, view, phase_of(view, results, has_outputs=metadata.has_outputs))
+        look = await self._follower.look(metadata)
+        if look.verdict.ours:
+            self._delete_soon(metadata)
+        return _answer(metadata, look)
 
     async def delete(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
@@ -140,10 +135,8 @@ class RayJobService:
             await self._retried(partial(self._delete, metadata.namespace, metadata.name, metadata.uid), deadline)
         except kube.ApiError as error:
             _log.warning("%s; the deletion is tried on", error)
-            if metadata.uid not in self._deletions:
-                later = asyncio.create_task(self._delete_later(metadata))
-                self._deletions[metadata.uid] = later
-                later.add_done_callback(lambda _: self._deletions.pop(metadata.uid))
+            self._delete_soon(metadata)
+        self._follower.forget(metadata)
 
     async def _base_template(self, task: FlyteTask, deadline: float) -> Manifest | None:
         """The base PodTemplate, from the first namespace that has it."""
@@ -197,42 +190,6 @@ class RayJobService:
         except kube.NotFound:
             return None
 
-    async def _view(self, metadata: JobMetadata) -> JobView | None:
-        """The RayJob of the task; None when it is gone for certain.
-
-        Raises:
-            ApiError: That isn't known now.
-        """
-        if not self._jobs.synced:
-            await self._jobs.wait_synced(_SYNC_SECONDS)
-        view = self._jobs.get(metadata.namespace, metadata.name)
-        known = view if view is not None and view.uid == metadata.uid else None
-        if known is not None and self._jobs.age() < self._stalest:
-            return known
-        try:
-            found = view_of(
-                await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_READ_SECONDS)
-            )
-        except kube.NotFound:
-            return None
-        except kube.ApiError:
-            if known is None:
-                raise
-            return known
-        return found if found.uid == metadata.uid else None
-
-    async def _results_of(self, metadata: JobMetadata, view: JobView | None) -> Results:
-        """The result files; read again while they may still come or could not be read."""
-        if metadata.uid in self._ended:
-            return self._ended[metadata.uid]
-        results = await self._results.read(metadata.output_prefix)
-        settled = results.error is not None or results.outputs or view is None or view.deployment != "Running"
-        if settled and not results.unreadable:
-            self._ended[metadata.uid] = results
-            if len(self._ended) > _REMEMBERED:
-                del self._ended[next(iter(self._ended))]
-        return results
-
     async def _delete(self, namespace: str, name: str, uid: str, seconds: float) -> None:
         """Deletes a RayJob by its uid; one that is gone, or a namesake's, needs no deletion."""
         try:
@@ -240,15 +197,22 @@ class RayJobService:
         except (kube.NotFound, kube.Conflict):
             return
 
-    async def _delete_later(self, metadata: JobMetadata) -> None:
+    def _delete_soon(self, metadata: JobMetadata) -> None:
+        """Deletes the RayJob in the background, tried until it is done."""
+        if metadata.uid not in self._deletions:
+            deletion = asyncio.create_task(self._deleted(metadata))
+            self._deletions[metadata.uid] = deletion
+            deletion.add_done_callback(lambda _: self._deletions.pop(metadata.uid))
+
+    async def _deleted(self, metadata: JobMetadata) -> None:
         pause = _LONGEST_PAUSE
         while True:
-            await asyncio.sleep(pause)
             try:
-                return await self._delete(metadata.namespace, metadata.name, metadata.uid, _READ_SECONDS)
+                return await self._delete(metadata.namespace, metadata.name, metadata.uid, _DELETE_SECONDS)
             except kube.ApiError as error:
                 _log.warning("%s", error)
-                pause = min(pause * 2, 60.0)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_DELETE_PAUSE)
 
     async def _retried(self, call: Callable[[float], Awaitable[T]], deadline: float) -> T:
         """What the call gives, tried again after a passing fault until the deadline.
@@ -302,12 +266,14 @@ def _refusal(error: kube.ApiError, job: Manifest) -> KubeRayError:
     return KubeRayError(in_users_words(str(error), job))
 
 
-def _answer(metadata: JobMetadata, view: JobView | None, verdict: Verdict) -> Resource:
-    where = f"RayJob {metadata.namespace}/{metadata.name}"
-    message = f"{where}: {verdict.message}" + (f" (API server: {metadata.notes})" if metadata.notes else "")
-    info = {"rayJob": f"{metadata.namespace}/{metadata.name}", "output_prefix": metadata.output_prefix}
-    if view is not None:
-        info |= {"rayCluster": view.cluster, "jobId": view.job_id, "dashboardURL": view.dashboard}
+def _answer(metadata: JobMetadata, look: Look) -> Resource:
+    name = f"{metadata.namespace}/{metadata.name}"
+    notes = f" (API server: {metadata.notes})" if metadata.notes else ""
+    info = {"rayJob": name, "output_prefix": metadata.output_prefix}
+    if look.job is not None:
+        info |= {"rayCluster": look.job.cluster, "jobId": look.job.job_id, "dashboardURL": look.job.dashboard}
     return Resource(
-        phase=verdict.phase, message=message, custom_info={key: value for key, value in info.items() if value}
+        phase=look.verdict.phase,
+        message=f"RayJob {name}: {look.verdict.message}{notes}",
+        custom_info={key: value for key, value in info.items() if value},
     )

@@ -68,6 +68,7 @@ class Watch(Generic[T]):
         keep: Makes of an object what is worth remembering; an object for which it fails is left out.
         selector: Which objects.
         namespaces: Where; empty for the whole cluster.
+        index: What `indexed` finds kept objects by; None for no index.
         pace: For tests.
     """
 
@@ -79,12 +80,15 @@ class Watch(Generic[T]):
         *,
         selector: Selector = ALL,
         namespaces: Sequence[str] = (),
+        index: Callable[[T], str] | None = None,
         pace: Pace = Pace(),
     ) -> None:
         self._client, self._resource, self._keep = client, resource, keep
         self._selector, self._pace = selector, pace
         self._scopes = [_Scope(namespace) for namespace in (namespaces or (None,))]
         self._objects: dict[Key, T] = {}
+        self._index_of = index
+        self._index: dict[str, set[Key]] = {}
         self._waiters: dict[Key, set[asyncio.Future[None]]] = {}
         self._listed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -133,6 +137,10 @@ class Watch(Generic[T]):
     def items(self) -> dict[Key, T]:
         """All that is kept, as a copy. Raises nothing."""
         return dict(self._objects)
+
+    def indexed(self, value: str) -> list[T]:
+        """The kept objects for which `index` gives the value, by name. Raises nothing."""
+        return [self._objects[key] for key in sorted(self._index.get(value, ()))]
 
     async def wait_synced(self, timeout: float) -> bool:
         """Whether the view is `synced`, at the latest after that many seconds.
@@ -249,13 +257,25 @@ class Watch(Generic[T]):
 
     def _put(self, key: Key, value: T) -> None:
         if key not in self._objects or self._objects[key] != value:
+            self._unindex(key)
             self._objects[key] = value
+            if self._index_of is not None:
+                self._index.setdefault(self._index_of(value), set()).add(key)
             self._wake(key)
 
     def _drop(self, key: Key) -> None:
         if key in self._objects:
+            self._unindex(key)
             del self._objects[key]
             self._wake(key)
+
+    def _unindex(self, key: Key) -> None:
+        if self._index_of is None or key not in self._objects:
+            return
+        value = self._index_of(self._objects[key])
+        self._index[value].discard(key)
+        if not self._index[value]:
+            del self._index[value]
 
     def _wake(self, key: Key) -> None:
         for future in self._waiters.pop(key, ()):

@@ -1,0 +1,203 @@
+"""Follows RayJobs: what a task's phase is now, from a shared view of the cluster, and what is kept of it at a bad end.
+
+A look costs no call while the view is fresh. A terminal phase never follows from missing knowledge: an end that only we
+declare is looked at once more, directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, TypeVar
+
+from flyteidl.core.execution_pb2 import TaskExecution
+
+from .. import kube
+from ..cluster.diagnosis import waiting_groups
+from ..cluster.names import MANAGED_BY, MANAGER, attempt_key
+from ..cluster.phase import FAILURES, Results, Verdict, needs_results
+from ..cluster.pods import PodView, pod_view_of
+from ..cluster.status import JobView, view_of
+from ..cluster.verdict import Deadlines, Sight, verdict_of
+from ..settings import Settings
+from .metadata import JobMetadata
+from .postmortem import PostMortem
+from .results import ResultFiles
+
+_SYNC_SECONDS = 3.0
+_READ_SECONDS = 4.0
+_EVENT_SECONDS = 15.0
+_REMEMBERED = 1000
+"""Ended tasks that are remembered: they are asked for again within a minute, or never."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One answer: the phase with its reason, and the RayJob that it was read from, if there is one."""
+
+    verdict: Verdict
+    job: JobView | None
+
+
+class Follower:
+    """Looks at RayJobs of this package, in the event loop that runs when it is started.
+
+    Args:
+        client: The cluster.
+        settings: The platform's settings.
+        files: The result files.
+        stalest: Seconds after which the view of the cluster is not trusted without a direct read.
+    """
+
+    def __init__(
+        self, client: kube.KubeClient, settings: Settings, files: ResultFiles, *, stalest: float = 60.0
+    ) -> None:
+        self._client, self._settings, self._files, self._stalest = client, settings, files, stalest
+        ours, namespaces = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}"), settings.kuberay.namespaces
+        self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=namespaces)
+        self._pods = kube.Watch(
+            client, kube.PODS, pod_view_of, selector=ours, namespaces=namespaces, index=lambda pod: pod.attempt_key
+        )
+        self._post_mortem = PostMortem(client, files, settings)
+        self._results: dict[str, Results] = {}
+        self._ends: dict[str, Look] = {}
+        self._events: dict[str, tuple[float, Sequence[str]]] = {}
+        self._reading: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Nothing; the view of the cluster begins to fill."""
+        self._jobs.start()
+        self._pods.start()
+
+    async def stop(self) -> None:
+        """Nothing; no task of its own runs any more."""
+        for task in list(self._reading):
+            task.cancel()
+        await asyncio.gather(*self._reading, self._jobs.stop(), self._pods.stop(), return_exceptions=True)
+
+    async def look(self, metadata: JobMetadata) -> Look:
+        """The task's phase now. Raises nothing for a fault that may pass: those count for a task's whole life."""
+        if (end := self._ends.get(metadata.uid)) is not None:
+            return end
+        try:
+            job = await self._job(metadata)
+            verdict = await self._verdict(metadata, job)
+            if verdict.ours:
+                job = await self._job_itself(metadata)
+                verdict = await self._verdict(metadata, job)
+        except kube.ApiError as error:
+            unknown = f"the cluster can't be reached, the task may go on: {error}"
+            return Look(Verdict(TaskExecution.RUNNING, unknown), None)
+        if verdict.phase not in FAILURES and not self._is_user_error(metadata, verdict):
+            return Look(verdict, job)
+        verdict = await self._post_mortem.hold(metadata, verdict, job, self._pods_of(metadata) or ())
+        return _remember(self._ends, metadata.uid, Look(verdict, job))
+
+    def forget(self, metadata: JobMetadata) -> None:
+        """Nothing; the task has been deleted and will not be asked for again."""
+        self._results.pop(metadata.uid, None)
+        self._ends.pop(metadata.uid, None)
+        self._events.pop(metadata.uid, None)
+
+    def _is_user_error(self, metadata: JobMetadata, verdict: Verdict) -> bool:
+        results = self._results.get(metadata.uid)
+        return verdict.phase == TaskExecution.SUCCEEDED and results is not None and results.error is not None
+
+    async def _verdict(self, metadata: JobMetadata, job: JobView | None) -> Verdict:
+        results = await self._results_of(metadata, job) if needs_results(job) else Results()
+        if job is None and results.declared is not None:
+            return results.declared
+        pods = self._pods_of(metadata)
+        sight = Sight(job, pods, results, self._events_of(metadata, job, pods))
+        return verdict_of(
+            sight,
+            has_outputs=metadata.has_outputs,
+            deadlines=_deadlines_of(metadata),
+            settings=self._settings,
+            now=datetime.now(timezone.utc),
+        )
+
+    async def _job(self, metadata: JobMetadata) -> JobView | None:
+        """The RayJob of the task; None when it is gone for certain.
+
+        Raises:
+            ApiError: That isn't known now.
+        """
+        if not self._jobs.synced:
+            await self._jobs.wait_synced(_SYNC_SECONDS)
+        view = self._jobs.get(metadata.namespace, metadata.name)
+        known = view if view is not None and view.uid == metadata.uid else None
+        if known is not None and self._jobs.age() < self._stalest:
+            return known
+        try:
+            return await self._job_itself(metadata)
+        except kube.ApiError:
+            if known is None:
+                raise
+            return known
+
+    async def _job_itself(self, metadata: JobMetadata) -> JobView | None:
+        """The same by a direct read."""
+        try:
+            found = view_of(
+                await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_READ_SECONDS)
+            )
+        except kube.NotFound:
+            return None
+        return found if found.uid == metadata.uid else None
+
+    def _pods_of(self, metadata: JobMetadata) -> Sequence[PodView] | None:
+        """The attempt's pods; None while the view of them is not to be trusted."""
+        if not self._pods.synced or self._pods.age() >= self._stalest:
+            return None
+        return self._pods.indexed(attempt_key(metadata.output_prefix))
+
+    async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
+        """The result files; read again while they may still come or could not be read."""
+        if metadata.uid in self._results:
+            return self._results[metadata.uid]
+        results = await self._files.read(metadata.output_prefix, diagnosis=job is None)
+        settled = results.error is not None or results.outputs or job is None or job.deployment != "Running"
+        if settled and not results.unreadable:
+            _remember(self._results, metadata.uid, results)
+        return results
+
+    def _events_of(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Sequence[str]:
+        """What events say of a job that waits while no pod tells why; read beside the answers, for the next one."""
+        if job is None or job.deployment == "Running" or needs_results(job) or waiting_groups(pods or ()):
+            return ()
+        read_at, events = self._events.get(metadata.uid, (float("-inf"), ()))
+        if time.monotonic() - read_at >= _EVENT_SECONDS:
+            _remember(self._events, metadata.uid, (time.monotonic(), events))
+            self._spawn(self._read_events(metadata, job))
+        return events
+
+    async def _read_events(self, metadata: JobMetadata, job: JobView) -> None:
+        lines = await self._post_mortem.warnings(metadata.namespace, (job.cluster, metadata.name))
+        _remember(self._events, metadata.uid, (time.monotonic(), lines))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+
+def _deadlines_of(metadata: JobMetadata) -> Deadlines:
+    start, run = metadata.start_deadline, metadata.run_deadline
+    return Deadlines(
+        start=None if start is None else timedelta(seconds=start), run=None if run is None else timedelta(seconds=run)
+    )
+
+
+def _remember(memory: dict[str, T], key: str, value: T) -> T:
+    """The value, kept under the key; the oldest goes when there are too many."""
+    memory[key] = value
+    if len(memory) > _REMEMBERED:
+        del memory[next(iter(memory))]
+    return value
