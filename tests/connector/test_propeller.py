@@ -220,9 +220,9 @@ async def test_propeller_takes_the_configuration_of_the_manual(
 async def test_propeller_gets_over_failures_as_the_manual_says(
     propeller: str, api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
 ) -> None:
-    """Eight GetTasks fail after the second: with maxSystemFailures of 5 the task would be frozen."""
+    """Eight GetTasks fail after the first: with maxSystemFailures of 5 the task would be frozen."""
     settings = "plugins: {connector-service: {webApi: {caching: {maxSystemFailures: 50}}}}"
-    options = ("--fail", "GetTask=8@2")
+    options = ("--fail", "GetTask=8@1")
     async with run(propeller, api_server, client, namespace, tmp_path, *options, settings=settings) as propellers:
         jobs = await propellers.jobs(1)
         await propellers.succeeds(jobs)
