@@ -19,7 +19,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from typing_extensions import override
 
-from flytekitplugins.kuberay.connector.results import ResultReader
+from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest
 from tests.api import SHARED, ApiServer
 
@@ -131,7 +131,7 @@ async def run(  # noqa: PLR0913  # all that a run needs
         "max_attempts": 2,
     }
     case = {"task_template": template_json(outputs=True), "task_execution_metadata": execution}
-    service = service_over(await ApiKubeClient.open(api_server.kubeconfig), results=ResultReader(Bucket(folder)))
+    service = service_over(await ApiKubeClient.open(api_server.kubeconfig), results=ResultFiles(Bucket(folder)))
     async with serving(service) as caller:
         configuration = yaml.safe_load(settings.replace("ENDPOINT", caller.endpoint)) or {}
         (folder / "case.json").write_text(json.dumps({**case, "settings": configuration}))
