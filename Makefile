@@ -8,7 +8,7 @@ export RAY_AUTH_MODE := disabled
 export PYTHON MAKECMDGOALS
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test test-e2e test-packaging test-lowest coverage lint types contracts format golden docs bench lock clean
+.PHONY: help set-up demo test test-e2e test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
@@ -26,8 +26,8 @@ demo: set-up ## Run the example on Ray in process, then print the RayJob that it
 test: set-up ## Run the tests
 	$(BIN)/pytest $(ARGS)
 
-test-e2e: set-up ## Run the tests that start real Ray processes (a minute)
-	$(BIN)/pytest -m e2e
+test-e2e: set-up ## Run the tests with real Ray and a real Kubernetes node (minutes; half an hour the first time)
+	$(BIN)/pytest -m e2e -rs
 
 test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)
 	$(BIN)/pytest -m packaging tests/test_packaging.py
@@ -61,6 +61,11 @@ docs: set-up ## Write the tables of docs/settings.md anew
 
 bench: set-up ## Print what this package costs, as ratios measured in one run
 	$(BIN)/python -m bench.run
+	$(BIN)/python -m bench.build
+	$(BIN)/python -m bench.connector
+
+golden-report: set-up ## Print how our RayJobs differ from those of Flyte's Go code, case by case
+	$(BIN)/python -m tools.golden_report
 
 lock: set-up ## Write requirements.lock anew: the newest versions that setup.py and dev-requirements.txt allow
 	tools/uv pip compile --quiet --universal --python-version 3.10 --upgrade --extra connector --extra ray \

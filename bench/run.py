@@ -7,19 +7,14 @@ Sides take turns, and medians are compared, since other load on the machine hits
 
 from __future__ import annotations
 
-import copy
 import functools
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-import timeit
 from collections.abc import Callable, Mapping
 from pathlib import Path
-
-from tests.golden.case import FILES, read_case
 
 ROOT = Path(__file__).parent.parent
 UV = ROOT / "tools" / "uv"
@@ -28,7 +23,7 @@ PYTHON = VENV / "bin" / "python"
 UPSTREAM = "flytekitplugins-ray==1.16.31"
 EXAMPLE = ROOT / "examples" / "squares.py"
 
-IMPORTS, RUNS, BUILDS = 15, 6, 50
+IMPORTS, RUNS = 15, 6
 
 
 def installed() -> dict[str, Path]:
@@ -84,17 +79,6 @@ def bench_import(folders: Mapping[str, Path]) -> None:
     print(f"import flytekit, with this package / without: {ratio:.3f} ({more:+.0f} ms; goal: at most +15)", flush=True)
 
 
-def bench_build() -> None:
-    """Prints what building the RayJob of a medium golden case costs, beside a deep copy of that RayJob."""
-    buildable = [case for case in map(read_case, FILES) if "rayjob" in case.raw["expected"]]
-    case = sorted(buildable, key=lambda each: len(json.dumps(each.raw["expected"])))[len(buildable) // 2]
-    manifest = case.build()
-    sides: dict[str, Callable[[], object]] = {"build": case.build, "copy": functools.partial(copy.deepcopy, manifest)}
-    got = medians({name: functools.partial(timeit.timeit, side, number=20) for name, side in sides.items()}, BUILDS)
-    ratio, each = got["build"] / got["copy"], got["build"] / 20 * 1000
-    print(f"build_ray_job({case.name}) / deep copy of its RayJob: {ratio:.1f} ({each:.2f} ms)", flush=True)
-
-
 def bench_run(folders: Mapping[str, Path]) -> None:
     """Prints what `make demo`'s run takes, beside the same example with upstream's plugin."""
     command: list[str | Path] = ["pyflyte", "run", EXAMPLE.name, "sum_of_squares", "--n", "10"]
@@ -114,7 +98,6 @@ def main() -> None:
     print(f"bench: installing both plugins into {VENV.name}", flush=True)
     folders = installed()
     bench_import(folders)
-    bench_build()
     bench_run(folders)
 
 
