@@ -70,11 +70,14 @@ class RayConnector(AsyncConnectorBase):
 
     async def get(self, resource_meta: JobMetadata, **kwargs: Any) -> Resource:  # type: ignore[override]  # as create
         """The task's phase and its reason. Raises nothing for a fault that may pass."""
-        try:
-            service = await self._running()
-        except KubeRayError as error:  # six answers that raise, in all its life, freeze a task
-            return Resource(TaskExecution.RUNNING, f"the connector can't work, the task may go on: {error}")
-        return await service.get(resource_meta)
+        try:  # six answers that raise, in all its life, freeze a task
+            return await (await self._running()).get(resource_meta)
+        except KubeRayError as error:
+            text = f"the connector can't work, the task may go on: {error}"
+        except Exception as error:  # noqa: BLE001  # a fault of ours: a release that mends it finds the task again
+            _log.exception("A task could not be looked at")
+            text = f"flytekitplugins-kuberay has a fault, the task may go on: {type(error).__name__}: {error}"
+        return Resource(TaskExecution.RUNNING, shortened(text))
 
     async def delete(self, resource_meta: JobMetadata, **kwargs: Any) -> None:  # type: ignore[override]  # as create
         """Nothing; the RayJob is going, or is gone.

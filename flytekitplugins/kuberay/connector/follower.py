@@ -1,7 +1,7 @@
 """Follows RayJobs: what a task's phase is now, from a shared view of the cluster, and what is kept of it at a bad end.
 
-A look costs no call while the view is fresh. A terminal phase never follows from missing knowledge: an end that only we
-declare is looked at once more, directly.
+A look costs no call while the views follow the cluster. A terminal phase never follows from missing knowledge: an end
+that only we declare is looked at once more, directly.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from .. import kube
 from ..cluster.diagnosis import waiting_groups
-from ..cluster.names import MANAGED_BY, MANAGER, attempt_key
-from ..cluster.phase import FAILURES, Results, Verdict, needs_results
+from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, attempt_key
+from ..cluster.phase import FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
 from ..cluster.verdict import Deadlines, Sight, verdict_of
@@ -69,6 +69,8 @@ class Follower:
         self._ends: dict[str, Look] = {}
         self._events: dict[str, tuple[float, Sequence[str]]] = {}
         self._reading: set[asyncio.Task[None]] = set()
+        self._looking: dict[str, asyncio.Task[Look]] = {}
+        self._patience = settings.kuberay.api_timeout.total_seconds()
 
     def start(self) -> None:
         """Nothing; the view of the cluster begins to fill."""
@@ -77,27 +79,28 @@ class Follower:
 
     async def stop(self) -> None:
         """Nothing; no task of its own runs any more."""
-        for task in list(self._reading):
+        tasks = [*self._reading, *self._looking.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._reading, self._jobs.stop(), self._pods.stop(), return_exceptions=True)
+        await asyncio.gather(*tasks, self._jobs.stop(), self._pods.stop(), return_exceptions=True)
 
     async def look(self, metadata: JobMetadata) -> Look:
-        """The task's phase now. Raises nothing for a fault that may pass: those count for a task's whole life."""
-        if (end := self._ends.get(metadata.uid)) is not None:
-            return end
-        try:
-            job = await self._job(metadata)
-            verdict = await self._verdict(metadata, job)
-            if verdict.ours:
-                job = await self._job_itself(metadata)
-                verdict = await self._verdict(metadata, job)
-        except kube.ApiError as error:
-            unknown = f"the cluster can't be reached, the task may go on: {error}"
-            return Look(Verdict(TaskExecution.RUNNING, unknown), None)
-        if verdict.phase not in FAILURES and not self._is_user_error(metadata, verdict):
-            return Look(verdict, job)
-        verdict = await self._post_mortem.hold(metadata, verdict, job, self._pods_of(metadata) or ())
-        return _remember(self._ends, metadata.uid, Look(verdict, job))
+        """The task's phase now, within the caller's time. Raises nothing for a fault that may pass.
+
+        Six answers in a task's whole life that raise or come late freeze it. What takes longer goes on, and the next
+        look finds it done.
+        """
+        known = self._ends.get(metadata.uid) or self._glance(metadata)
+        if known is not None:
+            return known
+        looking = self._looking.get(metadata.uid)
+        if looking is None:
+            looking = self._looking[metadata.uid] = asyncio.create_task(self._look(metadata))
+            looking.add_done_callback(lambda _: self._looking.pop(metadata.uid, None))
+        await asyncio.wait([looking], timeout=self._patience)
+        if looking.done():
+            return looking.result()
+        return Look(Verdict(TaskExecution.RUNNING, "it takes long to find out how the task is, it may go on"), None)
 
     def forget(self, metadata: JobMetadata) -> None:
         """Nothing; the task has been deleted and will not be asked for again."""
@@ -105,23 +108,61 @@ class Follower:
         self._ends.pop(metadata.uid, None)
         self._events.pop(metadata.uid, None)
 
+    def _glance(self, metadata: JobMetadata) -> Look | None:
+        """The answer from the views alone, without a call; None where it takes more."""
+        job = self._known(metadata)
+        if job is None or not self._is_followed(self._jobs) or needs_results(job):
+            return None
+        verdict = self._verdict(metadata, job, self._pods_of(metadata), Results())
+        return None if verdict.ours else Look(verdict, job)
+
+    async def _look(self, metadata: JobMetadata) -> Look:
+        try:
+            job = await self._job(metadata)
+        except kube.ApiError as error:
+            unknown = f"the cluster can't be reached, the task may go on: {error}"
+            return Look(Verdict(TaskExecution.RUNNING, unknown), None)
+        pods = await self._pods_at_end(metadata) if needs_results(job) else self._pods_of(metadata)
+        verdict = await self._judged(metadata, job, pods)
+        if verdict.ours:  # one view may be behind the other: a head that it does not know yet is not lost
+            try:
+                job, pods = await asyncio.gather(self._job_itself(metadata), self._pods_themselves(metadata))
+            except kube.ApiError:
+                return Look(phase_of(job, Results(), has_outputs=metadata.has_outputs), job)
+            verdict = await self._judged(metadata, job, pods)
+        if verdict.phase not in FAILURES and not self._is_user_error(metadata, verdict):
+            return Look(verdict, job)
+        verdict = await self._post_mortem.hold(metadata, verdict, job, pods or ())
+        return _remember(self._ends, metadata.uid, Look(verdict, job))
+
     def _is_user_error(self, metadata: JobMetadata, verdict: Verdict) -> bool:
         results = self._results.get(metadata.uid)
         return verdict.phase == TaskExecution.SUCCEEDED and results is not None and results.error is not None
 
-    async def _verdict(self, metadata: JobMetadata, job: JobView | None) -> Verdict:
+    async def _judged(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Verdict:
         results = await self._results_of(metadata, job) if needs_results(job) else Results()
         if job is None and results.declared is not None:
             return results.declared
-        pods = self._pods_of(metadata)
-        sight = Sight(job, pods, results, self._events_of(metadata, job, pods))
+        return self._verdict(metadata, job, pods, results)
+
+    def _verdict(
+        self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, results: Results
+    ) -> Verdict:
         return verdict_of(
-            sight,
+            Sight(job, pods, results, self._events_of(metadata, job, pods)),
             has_outputs=metadata.has_outputs,
             deadlines=_deadlines_of(metadata),
             settings=self._settings,
             now=datetime.now(timezone.utc),
         )
+
+    def _is_followed(self, view: kube.Watch[Any]) -> bool:
+        """Whether the view is up to date, as far as can be known without a call."""
+        return view.synced and view.error is None and view.age() < self._stalest
+
+    def _known(self, metadata: JobMetadata) -> JobView | None:
+        view = self._jobs.get(metadata.namespace, metadata.name)
+        return view if view is not None and view.uid == metadata.uid else None
 
     async def _job(self, metadata: JobMetadata) -> JobView | None:
         """The RayJob of the task; None when it is gone for certain.
@@ -131,9 +172,8 @@ class Follower:
         """
         if not self._jobs.synced:
             await self._jobs.wait_synced(_SYNC_SECONDS)
-        view = self._jobs.get(metadata.namespace, metadata.name)
-        known = view if view is not None and view.uid == metadata.uid else None
-        if known is not None and self._jobs.age() < self._stalest:
+        known = self._known(metadata)
+        if known is not None and self._is_followed(self._jobs):
             return known
         try:
             return await self._job_itself(metadata)
@@ -153,10 +193,23 @@ class Follower:
         return found if found.uid == metadata.uid else None
 
     def _pods_of(self, metadata: JobMetadata) -> Sequence[PodView] | None:
-        """The attempt's pods; None while the view of them is not to be trusted."""
-        if not self._pods.synced or self._pods.age() >= self._stalest:
-            return None
-        return self._pods.indexed(attempt_key(metadata.output_prefix))
+        """The attempt's pods as they were known last; None before they were."""
+        return self._pods.indexed(attempt_key(metadata.output_prefix)) if self._pods.synced else None
+
+    async def _pods_at_end(self, metadata: JobMetadata) -> Sequence[PodView] | None:
+        """The same, read directly where the view of them is behind."""
+        if not self._is_followed(self._pods):
+            try:
+                return await self._pods_themselves(metadata)
+            except kube.ApiError:
+                pass
+        return self._pods_of(metadata)
+
+    async def _pods_themselves(self, metadata: JobMetadata) -> Sequence[PodView]:
+        """The same by a direct read."""
+        selector = kube.Selector(labels=f"{ATTEMPT_KEY}={attempt_key(metadata.output_prefix)}")
+        page = await self._client.list_page(kube.PODS, metadata.namespace, selector, timeout=_READ_SECONDS)
+        return [pod_view_of(item) for item in page.items]
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""

@@ -31,6 +31,8 @@ from .results import ResultFiles
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_TRY_SECONDS = 5.0
+"""For one try: a connection that died in silence must leave time for another one."""
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
 _DELETE_SECONDS = 4.0
@@ -223,7 +225,7 @@ class RayJobService:
         pause = _FIRST_PAUSE
         while True:
             try:
-                return await call(max(deadline - time.monotonic(), _FIRST_PAUSE))
+                return await call(min(max(deadline - time.monotonic(), _FIRST_PAUSE), _TRY_SECONDS))
             except kube.ApiError as error:
                 wait = max(error.retry_after or 0.0, pause)
                 if not error.transient or time.monotonic() + wait >= deadline:

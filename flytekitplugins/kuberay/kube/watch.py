@@ -32,10 +32,10 @@ class Pace:
     An idle view is proved fresh when the server ends a watch (`seconds`), so `age` stays just above it at most.
     """
 
-    seconds: int = 30  # until the server ends a watch, and the next begins
+    seconds: int = 10  # until the server ends a watch, and the next begins
     timeout: float = 10.0  # until the answer to a list or a watch begins; an overdue end of a watch is silence
     first_pause: float = 0.5
-    longest_pause: float = 30.0
+    longest_pause: float = 10.0
     shortest_watch: float = 1.0  # one that ends sooner, without a word, is a failure
 
     def pause(self, failures: int) -> float:
