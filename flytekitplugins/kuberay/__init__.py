@@ -3,16 +3,16 @@
 `import flytekit` loads this module for every user, unguarded: it loads neither `kubernetes` nor `ray` nor `grpc`.
 """
 
-from flytekitplugins.kuberay.config import (
+from .config import (
     AutoscalerOptionsConfig,
     HeadNodeConfig,
     RayJobConfig,
     SubmitterConfig,
     WorkerNodeConfig,
 )
-from flytekitplugins.kuberay.connector import register
-from flytekitplugins.kuberay.errors import ConfigError, KubeRayError, TaskError
-from flytekitplugins.kuberay.task import RayFunctionTask
+from .connector import register
+from .errors import ConfigError, KubeRayError, TaskError
+from .task import RayFunctionTask
 
 __all__ = [
     "AutoscalerOptionsConfig",

@@ -13,7 +13,7 @@ from flyteidl.plugins import ray_pb2
 from flytekit.models.common import FlyteIdlEntity
 from flytekit.models.task import K8sPod, Resources
 
-from flytekitplugins.kuberay.config import AutoscalerOptionsConfig
+from .config import AutoscalerOptionsConfig
 
 
 def _to_idl(entity: Any) -> Any:

@@ -19,16 +19,16 @@ from flytekit.core.python_auto_container import get_registerable_container_image
 from flytekit.extend import TaskPlugins
 from flytekit.models.task import Container, K8sObjectMetadata, K8sPod, Resources
 
-from flytekitplugins.kuberay.config import (
+from .config import (
     AutoscalerOptionsConfig,
     HeadNodeConfig,
     RayJobConfig,
     SubmitterConfig,
     WorkerNodeConfig,
 )
-from flytekitplugins.kuberay.config.podtemplate import pod_spec_of
-from flytekitplugins.kuberay.errors import KubeRayError
-from flytekitplugins.kuberay.wire import RayTask, from_config, to_config_entry, to_custom
+from .config.podtemplate import pod_spec_of
+from .errors import KubeRayError
+from .wire import RayTask, from_config, to_config_entry, to_custom
 
 __all__ = [
     "AutoscalerOptionsConfig",

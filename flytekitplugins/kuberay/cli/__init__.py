@@ -1,5 +1,5 @@
 """The `flyte-kuberay` command: arguments over the functions that the connector uses."""
 
-from flytekitplugins.kuberay.cli.program import main
+from .program import main
 
 __all__ = ["main"]

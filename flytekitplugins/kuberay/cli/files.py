@@ -15,9 +15,9 @@ from flyteidl.core.tasks_pb2 import TaskTemplate
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import DecodeError, Message
 
-from flytekitplugins.kuberay.errors import Problem, ProblemsError
-from flytekitplugins.kuberay.wire import Manifest
-from flytekitplugins.kuberay.wire.protojson import has_field, which
+from ..errors import Problem, ProblemsError
+from ..wire import Manifest
+from ..wire.protojson import has_field, which
 
 M = TypeVar("M", bound=Message)
 

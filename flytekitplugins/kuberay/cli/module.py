@@ -24,8 +24,8 @@ from flytekit.core.python_function_task import PythonFunctionTask
 from flytekit.tools.module_loader import add_sys_path
 from flytekit.tools.translator import get_serializable_task
 
-from flytekitplugins.kuberay.config.podtemplate import pod_spec_of
-from flytekitplugins.kuberay.errors import Problem, ProblemsError
+from ..config.podtemplate import pod_spec_of
+from ..errors import Problem, ProblemsError
 
 RayTasks = dict[str, PythonFunctionTask[Any]]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from flytekitplugins.kuberay.wire import Manifest
-from flytekitplugins.kuberay.wire.runtime_env import _RuntimeEnvDumper
+from ..wire import Manifest
+from ..wire.runtime_env import _RuntimeEnvDumper
 
 _LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, text in YAML 1.2."""

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from flytekitplugins.kuberay.errors import KubeRayError, ProblemsError
+from ..errors import KubeRayError, ProblemsError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -131,8 +131,8 @@ def _add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser], c
 
 
 def _render(arguments: argparse.Namespace) -> None:
-    from flytekitplugins.kuberay.cli.output import print_manifest, reserved_stdout
-    from flytekitplugins.kuberay.cli.render import render
+    from .output import print_manifest, reserved_stdout
+    from .render import render
 
     with reserved_stdout():
         manifest = render(arguments)

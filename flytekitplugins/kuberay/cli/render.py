@@ -14,12 +14,12 @@ from flyteidl.core.identifier_pb2 import NodeExecutionIdentifier, TaskExecutionI
 from flyteidl.core.literals_pb2 import LiteralMap
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
-from flytekitplugins.kuberay.cli.files import read_message, read_pod_templates, read_task_template
-from flytekitplugins.kuberay.cluster.job import build_ray_job
-from flytekitplugins.kuberay.errors import Problem, ProblemsError, TaskError
-from flytekitplugins.kuberay.pod.base import base_template_name, base_template_namespaces, find_base_template
-from flytekitplugins.kuberay.settings import Settings, load_settings
-from flytekitplugins.kuberay.wire import FlyteTask, Manifest
+from .files import read_message, read_pod_templates, read_task_template
+from ..cluster.job import build_ray_job
+from ..errors import Problem, ProblemsError, TaskError
+from ..pod.base import base_template_name, base_template_namespaces, find_base_template
+from ..settings import Settings, load_settings
+from ..wire import FlyteTask, Manifest
 
 PROJECT, DOMAIN, EXECUTION, NODE, VERSION = "flytesnacks", "development", "example", "n0", "example"
 """Placeholders, fixed so that the same task always gives the same output; project and domain are pyflyte's defaults."""
@@ -88,7 +88,7 @@ def _or_noted(errors: list[ProblemsError], instead: T, read: Callable[[], T]) ->
 def _template(arguments: argparse.Namespace) -> TaskTemplate:
     if arguments.task_template:
         return read_task_template(arguments.task_template)
-    from flytekitplugins.kuberay.cli.module import task_template
+    from .module import task_template
 
     return task_template(arguments.module, arguments.image, PROJECT, DOMAIN, VERSION)
 

@@ -1,6 +1,6 @@
 """What a user writes for a Ray task: frozen dataclasses, checked on creation."""
 
-from flytekitplugins.kuberay.config.rayjob import (
+from .rayjob import (
     RAY_HEAD,
     RAY_WORKER,
     SUBMISSION_MODES,

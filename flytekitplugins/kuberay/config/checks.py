@@ -15,7 +15,7 @@ from typing import Any
 
 from flytekit.core.resources import Resources
 
-from flytekitplugins.kuberay.errors import Problem
+from ..errors import Problem
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME, PodTemplate
 from flytekit.core.resources import Resources
 
-from flytekitplugins.kuberay.config import checks
-from flytekitplugins.kuberay.errors import Problem
+from . import checks
+from ..errors import Problem
 
 PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
 """flytekit's PodTemplate, or a pod spec as a dict of camelCase names."""

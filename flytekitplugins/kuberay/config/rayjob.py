@@ -16,9 +16,9 @@ from typing import Any
 
 from flytekit.core.resources import Resources
 
-from flytekitplugins.kuberay.config import checks, podtemplate
-from flytekitplugins.kuberay.errors import ConfigError, Problem
-from flytekitplugins.kuberay.config.podtemplate import PodTemplateLike
+from . import checks, podtemplate
+from ..errors import ConfigError, Problem
+from .podtemplate import PodTemplateLike
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ except ImportError as error:
         " install flytekitplugins-kuberay[connector]"
     ) from error
 
-from flytekitplugins.kuberay.kube.access import Access
-from flytekitplugins.kuberay.kube.api import ApiKubeClient
-from flytekitplugins.kuberay.kube.client import (
+from .access import Access
+from .api import ApiKubeClient
+from .client import (
     ACCESS_REVIEWS,
     EVENTS,
     POD_TEMPLATES,
@@ -25,7 +25,7 @@ from flytekitplugins.kuberay.kube.client import (
     Selector,
     WatchEvent,
 )
-from flytekitplugins.kuberay.kube.errors import (
+from .errors import (
     AccessError,
     AlreadyExists,
     ApiError,
@@ -41,7 +41,7 @@ from flytekitplugins.kuberay.kube.errors import (
     Unavailable,
     UnknownResource,
 )
-from flytekitplugins.kuberay.kube.watch import Watch
+from .watch import Watch
 
 __all__ = [
     "ACCESS_REVIEWS",

@@ -23,7 +23,7 @@ from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from kubernetes.aio.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR, KubeConfigLoader, load_kube_config
 
-from flytekitplugins.kuberay.kube.errors import AccessError
+from .errors import AccessError
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _REFRESH_SECONDS = 60.0  # as kubernetes.aio's own refresh_token; a plugin that named an expiry runs only at its end

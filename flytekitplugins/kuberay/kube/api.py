@@ -19,8 +19,8 @@ import aiohttp
 from kubernetes.aio.client import ApiClient
 from typing_extensions import Self, override
 
-from flytekitplugins.kuberay.kube.access import Access
-from flytekitplugins.kuberay.kube.client import (
+from .access import Access
+from .client import (
     ALL,
     PODS,
     Created,
@@ -31,7 +31,7 @@ from flytekitplugins.kuberay.kube.client import (
     Selector,
     WatchEvent,
 )
-from flytekitplugins.kuberay.kube.errors import (
+from .errors import (
     AccessError,
     Call,
     DeadlineExceeded,

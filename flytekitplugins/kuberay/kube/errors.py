@@ -24,7 +24,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from flytekitplugins.kuberay.errors import KubeRayError
+from ..errors import KubeRayError
 
 _LONGEST_TEXT = 1500  # bytes
 

@@ -15,8 +15,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from flytekitplugins.kuberay.kube.client import ALL, KubeClient, Manifest, Resource, Selector, WatchEvent
-from flytekitplugins.kuberay.kube.errors import ApiError, Call, Expired, Unavailable
+from .client import ALL, KubeClient, Manifest, Resource, Selector, WatchEvent
+from .errors import ApiError, Call, Expired, Unavailable
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name

@@ -1,6 +1,6 @@
 """The platform's settings: Flyte's own YAML and this package's section, read once into a frozen `Settings`."""
 
-from flytekitplugins.kuberay.settings.flyte import (
+from .flyte import (
     ClusterAuth,
     CoPilotSettings,
     K8sSettings,
@@ -11,8 +11,8 @@ from flytekitplugins.kuberay.settings.flyte import (
     RemoteCluster,
     TemplateLogPlugin,
 )
-from flytekitplugins.kuberay.settings.load import Settings, load_settings, parse_settings
-from flytekitplugins.kuberay.settings.own import KuberaySettings
+from .load import Settings, load_settings, parse_settings
+from .own import KuberaySettings
 
 __all__ = [
     "ClusterAuth",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from flytekitplugins.kuberay.settings import kinds, objects
-from flytekitplugins.kuberay.settings.kinds import (
+from . import kinds, objects
+from .kinds import (
     BOOL,
     FLYTE_DURATION,
     INTEGER,

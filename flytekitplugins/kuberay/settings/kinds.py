@@ -16,7 +16,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from flytekitplugins.kuberay.errors import Problem
+from ..errors import Problem
 
 Section = TypeVar("Section")
 

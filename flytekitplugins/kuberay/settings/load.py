@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from flytekitplugins.kuberay.errors import Problem, SettingsError
-from flytekitplugins.kuberay.settings.flyte import K8sSettings, RaySettings
-from flytekitplugins.kuberay.settings.kinds import Place, read_section
-from flytekitplugins.kuberay.settings.own import KuberaySettings
+from ..errors import Problem, SettingsError
+from .flyte import K8sSettings, RaySettings
+from .kinds import Place, read_section
+from .own import KuberaySettings
 
 FILES_VARIABLE = "FLYTE_KUBERAY_CONFIG"
 

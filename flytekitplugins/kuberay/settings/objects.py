@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flytekitplugins.kuberay.settings.kinds import (
+from .kinds import (
     BOOL,
     DATA,
     INTEGER,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from flytekitplugins.kuberay.settings.kinds import (
+from .kinds import (
     DATA,
     DURATION,
     INTEGER,
@@ -18,7 +18,7 @@ from flytekitplugins.kuberay.settings.kinds import (
     optional,
     setting,
 )
-from flytekitplugins.kuberay.settings.objects import RESOURCES
+from .objects import RESOURCES
 
 _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
 """Source: KubeRay v1.6.2, ray-operator/controllers/ray/common/job.go, GetDefaultSubmitterContainer."""

@@ -8,8 +8,8 @@ from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 from typing import Any
 
-from flytekitplugins.kuberay.settings.flyte import K8sSettings, RaySettings, TemplateLogPlugin
-from flytekitplugins.kuberay.settings.own import KuberaySettings
+from .flyte import K8sSettings, RaySettings, TemplateLogPlugin
+from .own import KuberaySettings
 
 _BEGIN, _END = "<!-- tables: begin, written by `make docs` -->\n", "<!-- tables: end -->\n"
 _TABLES: dict[str, type[Any]] = {

@@ -4,7 +4,7 @@
 `from_template` reads it back, from tasks of this package and of flytekitplugins-ray 1.13 to 1.16.
 """
 
-from flytekitplugins.kuberay.wire.raytask import (
+from .raytask import (
     CONFIG_KEY,
     EXTRAS_VERSION,
     AutoscalerOptions,
@@ -16,8 +16,8 @@ from flytekitplugins.kuberay.wire.raytask import (
     RayTask,
     WorkerGroup,
 )
-from flytekitplugins.kuberay.wire.reading import from_template
-from flytekitplugins.kuberay.wire.writing import from_config, to_config_entry, to_custom
+from .reading import from_template
+from .writing import from_config, to_config_entry, to_custom
 
 __all__ = [
     "CONFIG_KEY",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from flytekitplugins.kuberay.errors import Problem
+from ..errors import Problem
 
 Reader = Callable[[Any, str, list[Problem]], Any]
 INT32_MAX = 2**31 - 1

@@ -9,14 +9,14 @@ from typing import Any
 
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
-from flytekitplugins.kuberay.config import SUBMISSION_MODES
-from flytekitplugins.kuberay.config.checks import GROUP_NAME, GROUP_NAME_RULE
-from flytekitplugins.kuberay.errors import Problem, TaskError
-from flytekitplugins.kuberay.wire.protojson import boolean, count, has_field, list_of, mapping, message, one_of
-from flytekitplugins.kuberay.wire.protojson import plain_struct, text, texts
-from flytekitplugins.kuberay.wire.raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
-from flytekitplugins.kuberay.wire.raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
-from flytekitplugins.kuberay.wire.runtime_env import read_runtime_env
+from ..config import SUBMISSION_MODES
+from ..config.checks import GROUP_NAME, GROUP_NAME_RULE
+from ..errors import Problem, TaskError
+from .protojson import boolean, count, has_field, list_of, mapping, message, one_of
+from .protojson import plain_struct, text, texts
+from .raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
+from .raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
+from .runtime_env import read_runtime_env
 
 _log = logging.getLogger(__name__)
 

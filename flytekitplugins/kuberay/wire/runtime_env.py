@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from flytekitplugins.kuberay.errors import Problem
-from flytekitplugins.kuberay.wire.protojson import whole
+from ..errors import Problem
+from .protojson import whole
 
 # Text that PyYAML leaves plain, but that another reader takes for a number or a truth value: Go's yaml.v2 reads `1e-5`
 # and `08` as numbers and `y` as true, YAML 1.2 reads `0o17` as one.

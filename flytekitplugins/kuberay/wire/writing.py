@@ -15,13 +15,13 @@ from typing import Any
 from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME
 from flytekit.core.resources import Resources
 
-from flytekitplugins.kuberay.config import RAY_HEAD, RAY_WORKER, HeadNodeConfig, RayJobConfig, WorkerNodeConfig
-from flytekitplugins.kuberay.config import podtemplate
-from flytekitplugins.kuberay.config.checks import quantities
-from flytekitplugins.kuberay.config.podtemplate import PodTemplateLike
-from flytekitplugins.kuberay.wire.raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
-from flytekitplugins.kuberay.wire.raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
-from flytekitplugins.kuberay.wire.runtime_env import format_runtime_env, to_base64
+from ..config import RAY_HEAD, RAY_WORKER, HeadNodeConfig, RayJobConfig, WorkerNodeConfig
+from ..config import podtemplate
+from ..config.checks import quantities
+from ..config.podtemplate import PodTemplateLike
+from .raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
+from .raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
+from .runtime_env import format_runtime_env, to_base64
 
 
 def from_config(config: RayJobConfig, task_primary: str = "") -> RayTask:
