@@ -393,6 +393,12 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="a negative quantity",
         ),
         pytest.param(
+            k8s(default_cpus="1e300"),
+            "plugins.k8s.default-cpus",
+            "must be a Kubernetes quantity, got '1e300'; write it as 500m, 2 or 1Gi",
+            id="more CPUs than there can be",
+        ),
+        pytest.param(
             k8s(inject_finalizer="yes"),
             "plugins.k8s.inject-finalizer",
             "must be true or false, got 'yes'",

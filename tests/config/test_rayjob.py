@@ -112,6 +112,11 @@ FAULTS = [
         id="a bad quantity, and a dict for Resources",
     ),
     pytest.param(
+        lambda: head(requests=Resources(mem="-1Gi")),
+        ['HeadNodeConfig.requests.mem: is \'-1Gi\' (str), no quantity; write one such as "500m", "2" or "4Gi"'],
+        id="a negative quantity",
+    ),
+    pytest.param(
         lambda: head(requests=Resources(cpu=("1", "2"))),
         ["HeadNodeConfig.requests.cpu: is a pair, ('1', '2'); write the first as requests and the second as limits"],
         id="a pair of quantities",

@@ -19,7 +19,6 @@ from tests.pod.samples import settings
             ["plugins.k8s.default-affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"],
             id="deep in an affinity",
         ),
-        pytest.param({"default-cpus": "1e300"}, {}, ["plugins.k8s.default-cpus"], id="more CPUs than there can be"),
         pytest.param({}, {"logsSidecar": {"image": "i"}}, ["plugins.ray.logsSidecar.name"], id="a sidecar's name"),
         pytest.param(
             {},

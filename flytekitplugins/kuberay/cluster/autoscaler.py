@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import Problem
 from ..pod.checks import pod_spec_problems
-from ..pod.quantity import parse_quantity
+from ..quantity import parse_quantity
 from ..wire import AutoscalerOptions, Manifest
 
 _PATH = "custom.rayCluster.autoscalerOptions"

@@ -10,12 +10,12 @@ import datetime
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from flytekit.core.resources import Resources
 
 from ..errors import Problem
+from ..quantity import is_quantity, parse_quantity
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {
@@ -29,11 +29,6 @@ RESOURCE_NAMES = {
 GROUP_NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label, of the lower-cased name
 GROUP_NAME_RULE = "use letters, digits and '-', begin and end with a letter or digit, at most 63"
 _LABEL_VALUE = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_QUANTITY = re.compile(r"\+?(?P<number>\d+\.?\d*|\.\d+)((?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[-+]?\d+))?")
-_SUFFIXES = {
-    suffix: Decimal(1000) ** power for power, suffix in enumerate(["n", "u", "m", "", "k", *"MGTPE"], start=-3)
-}
-_SUFFIXES |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
 _MAX_DEPTH = 50
 
 
@@ -197,17 +192,17 @@ def _quantity(path: str, value: Any, name: str) -> Iterator[Problem]:
         return
     if isinstance(value, (list, tuple)):
         yield Problem(path, f"is a pair, {value!r}", "write the first as requests and the second as limits")
-    elif isinstance(value, bool) or amount(value) is None:
+    elif not is_quantity(value) or parse_quantity(value) < 0:
         yield Problem(path, f"is {shown(value)}, no quantity", 'write one such as "500m", "2" or "4Gi"')
-    elif name == "gpu" and amount(value) % 1:  # type: ignore[operator]  # None was left above
+    elif name == "gpu" and parse_quantity(value) % 1:
         yield Problem(path, f"is {shown(value)}", "GPUs come whole")
 
 
 def over_limits(path: str, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> Iterator[Problem]:
     """A problem for each resource of which more is requested than the limit allows: Kubernetes refuses the pod."""
     for name, value in requests.items():
-        request, limit = amount(value), amount(limits.get(name))
-        if request is not None and limit is not None and request > limit:
+        comparable = is_quantity(value) and is_quantity(limits.get(name))  # a template's own are checked with the pod
+        if comparable and parse_quantity(value) > parse_quantity(limits[name]):
             yield Problem(path, f"asks {value} of {name}, above the limit of {limits[name]}", "raise the limit to it")
 
 
@@ -215,17 +210,3 @@ def quantities(value: Resources | None) -> dict[str, Any]:
     """The resources by their Kubernetes names, each as the user wrote it."""
     found = {RESOURCE_NAMES[field]: getattr(value, field, None) for field in RESOURCE_NAMES}
     return {name: quantity for name, quantity in found.items() if quantity is not None}
-
-
-def amount(quantity: Any) -> Decimal | None:
-    """The size of a Kubernetes quantity, None for what is none.
-
-    Source: k8s.io/apimachinery/pkg/api/resource ParseQuantity, without negative ones.
-    """
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
-        return None
-    number = Decimal(match["number"])
-    if match["exponent"]:
-        return number.scaleb(int(match["exponent"])) if abs(int(match["exponent"])) < 1000 else None
-    return number * _SUFFIXES[match["suffix"] or ""]

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import Problem
 from ..wire import Manifest
 from .merge import ENTRY_KEYS, PATCH, entry_key
-from .quantity import parse_quantity
+from ..quantity import parse_quantity
 from .schema import type_problems
 
 DIRECTIVES = ("replace", "delete", "merge")

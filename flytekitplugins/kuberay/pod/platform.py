@@ -31,8 +31,6 @@ def _objects(settings: Settings) -> dict[str, tuple[Any, str]]:
     requirement = "V1NodeSelectorRequirement"
     by_resource = {name: list(tolerations) for name, tolerations in k8s.resource_tolerations.items()}
     return {
-        "k8s.default-cpus": (k8s.default_cpus, "quantity"),
-        "k8s.default-memory": (k8s.default_memory, "quantity"),
         "k8s.default-tolerations": (list(k8s.default_tolerations), "[]V1Toleration"),
         "k8s.interruptible-tolerations": (list(k8s.interruptible_tolerations), "[]V1Toleration"),
         "k8s.resource-tolerations": (by_resource, "{}[]V1Toleration"),

@@ -12,7 +12,7 @@ from flyteidl.core.tasks_pb2 import Resources
 
 from ..settings import Settings
 from ..wire import Manifest
-from .quantity import parse_quantity
+from ..quantity import parse_quantity
 
 GPU = "gpu"
 """What flytekit calls a GPU; the platform's settings tell its Kubernetes name."""

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from ..errors import Problem
-from .quantity import is_quantity
+from ..quantity import is_quantity
 
 _PLAIN = {"string": str, "integer": int, "boolean": bool}
 _NAMES = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..errors import Problem
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import has_field
-from .quantity import is_quantity, parse_quantity
+from ..quantity import is_quantity, parse_quantity
 
 
 def shared_memory_of(task: FlyteTask) -> tuple[Manifest, Manifest] | None:

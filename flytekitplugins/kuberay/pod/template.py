@@ -26,7 +26,7 @@ from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .platform import platform_problems
 from .processed import unmerged
-from .quantity import is_quantity
+from ..quantity import is_quantity
 from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
 from .shared_memory import shared_memory_problems, with_shared_memory
 

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from ..errors import Problem
+from ..quantity import is_quantity, parse_quantity
 
 Section = TypeVar("Section")
 
@@ -34,7 +35,6 @@ _GO_UNITS = {
     "h": 60 * _MINUTE,
 }
 _GO_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_QUANTITY = re.compile(r"\+?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
 _LABEL_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}", re.ASCII)
 
@@ -205,7 +205,7 @@ def _read_texts(value: Any, place: Place) -> tuple[Any, ...]:
 
 
 def _read_quantity(value: Any, place: Place) -> Any:
-    if isinstance(value, bool) or not _QUANTITY.fullmatch(str(value)):
+    if not is_quantity(value) or parse_quantity(value) < 0:
         place.refuse("a Kubernetes quantity", value, "write it as 500m, 2 or 1Gi")
     return str(value)
 

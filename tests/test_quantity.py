@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flytekitplugins.kuberay.pod.quantity import is_quantity, parse_quantity
+from flytekitplugins.kuberay.quantity import is_quantity, parse_quantity
 
 NANO = Fraction(1, 10**9)
 POWERS = {
