@@ -8,7 +8,7 @@ export RAY_AUTH_MODE := disabled
 export PYTHON MAKECMDGOALS
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test test-e2e test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
+.PHONY: help set-up demo test test-e2e test-faults test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ test: set-up ## Run the tests
 
 test-e2e: set-up ## Run the tests with real Ray and a real Kubernetes node (minutes; half an hour the first time)
 	$(BIN)/pytest -m e2e -rs
+
+test-faults: set-up ## Break the way to the cluster, the cluster and the connector, and print what came of it (minutes)
+	$(BIN)/pytest -m faults
 
 test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)
 	$(BIN)/pytest -m packaging tests/test_packaging.py
