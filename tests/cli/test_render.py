@@ -107,8 +107,8 @@ def test_a_pod_template_of_another_namespace_does_not_count(run: Run) -> None:
     assert ended == Ended(
         2,
         "",
-        "error: metadata.podTemplateName: no PodTemplate is called 'pool', neither in namespace "
-        "'flytesnacks-development' nor 'flyte'; create it there, and give its file here with --pod-template FILE\n",
+        "error: metadata.podTemplateName: no PodTemplate is called 'pool' in namespace "
+        "'flytesnacks-development' or 'flyte'; create it there, and give its file here with --pod-template FILE\n",
     )
 
 

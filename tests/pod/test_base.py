@@ -162,10 +162,16 @@ def test_over_base(base: Manifest, spec: Manifest, expected: Manifest) -> None:
             NAMED,
             None,
             [
-                "metadata.podTemplateName: no PodTemplate is called 'mine', neither in namespace 'p-d' nor 'flyte'; "
+                "metadata.podTemplateName: no PodTemplate is called 'mine' in namespace 'p-d' or 'flyte'; "
                 "create it there"
             ],
             id="the task's may not",
+        ),
+        pytest.param(
+            container_task(metadata={"podTemplateName": "mine"}, execution={"namespace": "flyte"}),
+            None,
+            ["metadata.podTemplateName: no PodTemplate is called 'mine' in namespace 'flyte'; create it there"],
+            id="one namespace is told once",
         ),
         pytest.param(
             NAMED,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flytekitplugins.kuberay.pod.template import build_task_pod, container_of, primary_name, target_problems
+from flytekitplugins.kuberay.pod.template import build_task_pod, primary_name, target_problems
 from flytekitplugins.kuberay.settings import Settings
 from flytekitplugins.kuberay.wire import FlyteTask, Manifest
 from tests.pod.samples import ARGS, IMAGE, base_template, container_task, pod_task, primary, settings, sidecar
@@ -240,11 +240,6 @@ def test_primary_name_of_the_pod() -> None:
     task = pod_task({"containers": [primary(), sidecar()]})
     task.template.k8s_pod.primary_container_name = "sidecar"
     assert primary_name(task) == "sidecar"
-
-
-def test_container_of() -> None:
-    """A pod's container by its name."""
-    assert container_of({"containers": [primary(), sidecar()]}, "sidecar") == sidecar()
 
 
 NEEDS = "register the task with flytekit"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..errors import Problem
-from ..pod.checks import pod_spec_problems
+from ..pod.checks import container_problems
 from ..quantity import parse_quantity
 from ..wire import AutoscalerOptions, Manifest
 
@@ -17,8 +16,7 @@ def autoscaler_problems(options: AutoscalerOptions) -> Iterator[Problem]:
     """What is wrong with the environment and the resources that the task wants for its autoscaler."""
     resources = {"requests": dict(options.requests), "limits": dict(options.limits)}
     container = {"name": "autoscaler", "env": _env(options), "resources": resources}
-    for problem in pod_spec_problems({"containers": [container]}, _PATH):
-        yield replace(problem, path=problem.path.replace(".containers[0]", ""))
+    yield from container_problems(container, _PATH)
 
 
 def build_autoscaler_options(options: AutoscalerOptions) -> Manifest:

@@ -19,7 +19,8 @@ from ..pod.environment import FAIL_ON_ERROR, merge_env, with_container_renamed, 
 from ..pod.merge import copied, merge_pod_spec
 from ..pod.resources import resources_of, with_gpu_name, with_sides_agreeing
 from ..pod.shared_memory import shared_memory_conflicts
-from ..pod.template import PodTemplate, container_of
+from ..pod.containers import container_of
+from ..pod.template import PodTemplate
 from ..settings import Settings
 from ..wire import FlyteTask, K8sPod, Manifest
 

@@ -12,7 +12,8 @@ from typing import Any
 from ..errors import Problem, TaskError
 from ..pod.metadata import valid_label_values
 from ..pod.secrets import secret_annotations, secret_labels
-from ..pod.template import PodTemplate, build_task_pod, container_of, target_problems
+from ..pod.containers import container_of
+from ..pod.template import PodTemplate, build_task_pod, target_problems
 from ..settings import Settings
 from ..settings.flyte import NodeSettings
 from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, from_template

@@ -15,7 +15,8 @@ from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problem
 from ..pod.environment import merge_env, platform_env, with_container_renamed
 from ..pod.merge import merge_pod_spec
 from ..pod.resources import resources_of, with_gpu_names, with_missing, with_sides_agreeing
-from ..pod.template import PodTemplate, container_of
+from ..pod.containers import container_of
+from ..pod.template import PodTemplate
 from ..settings import Settings
 from ..wire import Extras, FlyteTask, K8sPod, Manifest, RayTask
 from .submit_command import submit_command

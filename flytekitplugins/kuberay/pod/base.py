@@ -12,9 +12,10 @@ from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from .account import with_one_service_account
 from .checks import content_problems, shape_problems
+from .containers import LISTS, with_each_container, without_containers
 from .merge import merge_pod_spec
 
-MAGIC = {"initContainers": "default-init", "containers": "default"}
+_MAGIC = {"initContainers": "default-init", "containers": "default"}
 """The containers of a base PodTemplate that count for every container of a list."""
 
 _PRIMARY = "primary"
@@ -47,16 +48,15 @@ def over_base(spec: Manifest, base_spec: Manifest, primary: str) -> Manifest:
 
     Source: pod_helper.go MergeBasePodSpecOntoTemplate.
     """
-    below = with_one_service_account(_without_containers(base_spec))
+    below = with_one_service_account(without_containers(base_spec))
     if below.get("dnsPolicy") == "ClusterFirst":  # the API server writes the default into each PodTemplate
         del below["dnsPolicy"]
-    merged = merge_pod_spec(below, _without_containers(spec))
-    for field in MAGIC:
-        if spec.get(field):
-            merged[field] = [
-                _merged_container(base_container(c["name"], field, base_spec, primary), c) for c in spec[field]
-            ]
-    return merged
+    merged = merge_pod_spec(below, without_containers(spec))
+    own = {field: spec[field] for field in LISTS if spec.get(field)}
+    return with_each_container(
+        {**merged, **own},
+        lambda c, field: _merged_container(base_container(c["name"], field, base_spec, primary), c),
+    )
 
 
 def base_container(name: str, field: str, base_spec: Manifest, primary: str) -> Manifest:
@@ -71,8 +71,8 @@ def base_container(name: str, field: str, base_spec: Manifest, primary: str) -> 
 def base_parts(name: str, field: str, base_spec: Manifest, primary: str) -> list[Manifest]:
     """The containers of the base PodTemplate that count for one container, lowest first."""
     by_name = {container["name"]: container for container in base_spec.get(field) or []}
-    names = [MAGIC[field], *([_PRIMARY] if field == "containers" and name == primary else [])]
-    if name not in (*MAGIC.values(), _PRIMARY):
+    names = [_MAGIC[field], *([_PRIMARY] if field == "containers" and name == primary else [])]
+    if name not in (*_MAGIC.values(), _PRIMARY):
         names.append(name)
     return [by_name[each] for each in names if each in by_name]
 
@@ -94,10 +94,10 @@ def base_problems(task: FlyteTask, settings: Settings, base: Manifest | None) ->
     """What is wrong with the base PodTemplate, its absence where the task names it included."""
     named = task.template.metadata.pod_template_name
     if named and base is None:
-        looked_in = " nor ".join(repr(namespace) for namespace in base_template_namespaces(task, settings))
+        looked_in = " or ".join(repr(namespace) for namespace in base_template_namespaces(task, settings))
         yield Problem(
             "metadata.podTemplateName",
-            f"no PodTemplate is called {named!r}, neither in namespace {looked_in}",
+            f"no PodTemplate is called {named!r} in namespace {looked_in}",
             "create it there",
         )
     if base is not None:
@@ -105,7 +105,3 @@ def base_problems(task: FlyteTask, settings: Settings, base: Manifest | None) ->
         yield from shape_problems(base.get("template"), path, "V1PodTemplateSpec") or content_problems(
             template_spec(base), f"{path}.spec", directives=()
         )
-
-
-def _without_containers(spec: Manifest) -> Manifest:
-    return {key: value for key, value in spec.items() if key not in MAGIC}

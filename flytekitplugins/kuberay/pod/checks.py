@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Problem
 from ..wire import Manifest
+from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
 from ..quantity import parse_quantity
 from .schema import type_problems
@@ -21,7 +23,7 @@ DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
-_CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+_CONTAINER_LISTS = (*LISTS, "ephemeralContainers")
 _KEYED_IN_CONTAINERS = frozenset({"env", "ports", "volumeMounts", "volumeDevices"})
 _KEYED_IN_PODS = frozenset(ENTRY_KEYS) - _KEYED_IN_CONTAINERS
 _MAX_DEPTH = 40
@@ -31,6 +33,12 @@ _MAX_METADATA = 256 * 1024
 def pod_spec_problems(spec: Any, path: str, directives: Sequence[str] = DIRECTIVES) -> list[Problem]:
     """What is wrong with a pod spec as somebody wrote it: types, names, duplicates within one list."""
     return shape_problems(spec, path) or content_problems(spec, path, directives)
+
+
+def container_problems(container: Any, path: str, directives: Sequence[str] = DIRECTIVES) -> Iterator[Problem]:
+    """As `pod_spec_problems`, of one container alone, at its own path."""
+    for problem in pod_spec_problems({"containers": [container]}, path, directives):
+        yield replace(problem, path=problem.path.replace(f"{path}.containers[0]", path, 1))
 
 
 def shape_problems(spec: Any, path: str, kind: str = "V1PodSpec") -> list[Problem]:
@@ -50,7 +58,7 @@ def content_problems(spec: Manifest, path: str, directives: Sequence[str] = DIRE
     """
     return [
         *_directive_problems(spec, path, directives),
-        *_container_problems(spec, path),
+        *_name_problems(spec, path),
         *_volume_problems(spec, path),
         *_duplicates(spec, path),
     ]
@@ -85,18 +93,17 @@ def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Prob
     if primary not in [container.get("name") for container in spec.get("containers") or []]:
         yield Problem(path, f"has no container {primary!r} left", "merge with it: don't delete or replace it")
     volumes = {volume["name"] for volume in spec.get("volumes") or []}
-    claimed = [container.get("name") for field in _CONTAINER_LISTS for container in spec.get(field) or []]
-    for name, count in Counter(claimed).items():
+    containers = [container for _, container in each_container(spec, lists=_CONTAINER_LISTS)]
+    for name, count in Counter(container.get("name") for container in containers).items():
         if count > 1:
             yield Problem(path, f"{count} containers of the pod are called {name!r}", "rename all but one")
-    for field in _CONTAINER_LISTS:
-        for container in spec.get(field) or []:
-            where = f"{path}: container {container.get('name')!r}"
-            if not container.get("image"):
-                yield Problem(where, "has no image", "give it one, or name it as a container that has one")
-            yield from _mount_problems(container, volumes, where)
-            yield from _port_problems(container, where)
-            yield from _amount_problems(container.get("resources") or {}, where)
+    for container in containers:
+        where = f"{path}: container {container.get('name')!r}"
+        if not container.get("image"):
+            yield Problem(where, "has no image", "give it one, or name it as a container that has one")
+        yield from _mount_problems(container, volumes, where)
+        yield from _port_problems(container, where)
+        yield from _amount_problems(container.get("resources") or {}, where)
 
 
 def _mount_problems(container: Manifest, volumes: set[str], where: str) -> Iterator[Problem]:
@@ -124,24 +131,22 @@ def _amount_problems(resources: Manifest, where: str) -> Iterator[Problem]:
             )
 
 
-def _container_problems(spec: Manifest, path: str) -> Iterator[Problem]:
+def _name_problems(spec: Manifest, path: str) -> Iterator[Problem]:
     names: dict[str, str] = {}
-    for field in _CONTAINER_LISTS:
-        for index, container in enumerate(spec.get(field) or []):
-            where = f"{path}.{field}[{index}]"
-            if set(container) == {PATCH}:
-                continue
-            name = container.get("name")
-            if not name:
-                yield Problem(f"{where}.name", "the container has no name", "give it one")
-            elif not DNS_LABEL.fullmatch(name):
-                yield Problem(
-                    f"{where}.name", f"{name!r} is no DNS label", "use lower-case letters, digits and '-', at most 63"
-                )
-            elif name in names and PATCH not in container:
-                yield Problem(f"{where}.name", f"{name!r} is the name of {names[name]} too", "rename one of them")
-            names.setdefault(name or where, where)
-            yield from _env_problems(container.get("env") or [], f"{where}.env")
+    for where, container in each_container(spec, path, _CONTAINER_LISTS):
+        if set(container) == {PATCH}:
+            continue
+        name = container.get("name")
+        if not name:
+            yield Problem(f"{where}.name", "the container has no name", "give it one")
+        elif not DNS_LABEL.fullmatch(name):
+            yield Problem(
+                f"{where}.name", f"{name!r} is no DNS label", "use lower-case letters, digits and '-', at most 63"
+            )
+        elif name in names and PATCH not in container:
+            yield Problem(f"{where}.name", f"{name!r} is the name of {names[name]} too", "rename one of them")
+        names.setdefault(name or where, where)
+        yield from _env_problems(container.get("env") or [], f"{where}.env")
 
 
 def _env_problems(entries: Iterable[Manifest], path: str) -> Iterator[Problem]:
@@ -166,9 +171,8 @@ def _volume_problems(spec: Manifest, path: str) -> Iterator[Problem]:
 def _duplicates(spec: Manifest, path: str) -> Iterator[Problem]:
     """Two entries of one keyed list that have the same key."""
     yield from _list_duplicates(spec, _KEYED_IN_PODS, path)
-    for field in _CONTAINER_LISTS:
-        for index, container in enumerate(spec.get(field) or []):
-            yield from _list_duplicates(container, _KEYED_IN_CONTAINERS, f"{path}.{field}[{index}]")
+    for where, container in each_container(spec, path, _CONTAINER_LISTS):
+        yield from _list_duplicates(container, _KEYED_IN_CONTAINERS, where)
 
 
 def _list_duplicates(owner: Manifest, fields: frozenset[str], path: str) -> Iterator[Problem]:

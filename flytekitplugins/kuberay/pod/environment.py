@@ -16,6 +16,7 @@ from flyteidl.admin.agent_pb2 import TaskExecutionMetadata
 from ..settings import Settings
 from ..wire import Manifest
 from ..wire.protojson import has_field
+from .containers import each_container, with_each_container
 from .merge import copied
 
 FAIL_ON_ERROR = {"name": "FLYTE_FAIL_ON_ERROR", "value": "true"}
@@ -83,11 +84,7 @@ def with_ordered_env(spec: Manifest) -> Manifest:
     Kubernetes resolves only what stands before. A merge keeps the place of the entry that it replaces, and so may put
     a value in front of what it refers to.
     """
-    changed = dict(spec)
-    for field in ("initContainers", "containers"):
-        if spec.get(field):
-            changed[field] = [{**c, "env": _ordered(c["env"])} if c.get("env") else c for c in spec[field]]
-    return changed
+    return with_each_container(spec, lambda c, _: {**c, "env": _ordered(c["env"])} if c.get("env") else c)
 
 
 def _ordered(entries: list[Manifest]) -> list[Manifest]:
@@ -117,7 +114,7 @@ def with_container_renamed(spec: Manifest, old: str, new: str) -> Manifest:
 
 
 def _resource_field_references(spec: Manifest) -> Iterable[Manifest]:
-    for container in (*(spec.get("containers") or []), *(spec.get("initContainers") or [])):
+    for _, container in each_container(spec):
         for entry in container.get("env") or []:
             yield from _present((entry.get("valueFrom") or {}).get("resourceFieldRef"))
     for volume in spec.get("volumes") or []:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..errors import Problem
 from ..settings import Settings
-from .checks import pod_spec_problems
+from .checks import container_problems
 from .schema import type_problems
 
 
@@ -19,9 +18,7 @@ def platform_problems(settings: Settings) -> list[Problem]:
         for problem in type_problems(value, f"plugins.{path}", kind)
     ]
     if settings.ray.logs_sidecar:
-        path = "plugins.ray.logsSidecar"
-        for problem in pod_spec_problems({"containers": [settings.ray.logs_sidecar]}, path, directives=()):
-            problems.append(replace(problem, path=problem.path.replace(".containers[0]", "")))
+        problems += container_problems(settings.ray.logs_sidecar, "plugins.ray.logsSidecar", directives=())
     return problems
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from . import scheduling
-from .base import MAGIC, base_parts, template_spec
+from .base import base_parts, template_spec
+from .containers import with_each_container, without_containers
 from .environment import IDENTITY_MARK, execution_env, identity_env, platform_env
 from .merge import ONE_OF
 
@@ -28,16 +29,13 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
         return spec
     base_spec = template_spec(base)
     added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
-    taken = _without_base(spec, base_spec, task, settings)
     weak = _weak_fields(task)
+    taken = _without_base(spec, base_spec, task, settings)
     taken = {key: value for key, value in taken.items() if key not in weak or value != base_spec.get(key)}
-    for field in MAGIC:
-        if spec.get(field):
-            taken[field] = [
-                _unmerged_container(c, base_parts(c.get("name", ""), field, base_spec, primary), added)
-                for c in spec[field]
-            ]
-    return taken
+    return with_each_container(
+        taken,
+        lambda c, field: _unmerged_container(c, base_parts(c.get("name", ""), field, base_spec, primary), added),
+    )
 
 
 def is_processed(spec: Manifest, task: FlyteTask) -> bool:
@@ -64,7 +62,7 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
     """
     if scheduling.limits_gpus(spec, settings):
         spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
-    spec = _without_prefixes(spec, {key: value for key, value in base_spec.items() if key not in MAGIC})
+    spec = _without_prefixes(spec, without_containers(base_spec))
     spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task, settings))
     default = settings.k8s.default_affinity if base_spec.get("affinity") else None  # which then does not count
     return {key: value for key, value in spec.items() if key != "affinity" or value != default}

@@ -12,6 +12,7 @@ from flyteidl.core.tasks_pb2 import Resources
 
 from ..settings import Settings
 from ..wire import Manifest
+from .containers import with_each_container
 from ..quantity import parse_quantity
 
 GPU = "gpu"
@@ -57,16 +58,12 @@ def with_gpu_name(resources: Mapping[str, Any], settings: Settings) -> Manifest:
     return renamed
 
 
-def with_gpu_names(spec: Mapping[str, Any], settings: Settings) -> Manifest:
+def with_gpu_names(spec: Manifest, settings: Settings) -> Manifest:
     """The pod spec with `gpu` under the platform's name for it in each container."""
-    changed = dict(spec)
-    for field in ("initContainers", "containers"):
-        if spec.get(field):
-            changed[field] = [
-                {**c, "resources": with_gpu_name(resources_of(c), settings)} if c.get("resources") else c
-                for c in spec[field]
-            ]
-    return changed
+    return with_each_container(
+        spec,
+        lambda c, _: {**c, "resources": with_gpu_name(resources_of(c), settings)} if c.get("resources") else c,
+    )
 
 
 def with_missing(resources: Mapping[str, Any], fallback: Mapping[str, Any]) -> Manifest:

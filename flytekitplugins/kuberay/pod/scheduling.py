@@ -14,6 +14,7 @@ from flyteidl.core.tasks_pb2 import TaskTemplate
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import which
+from .containers import each_container
 from .merge import copied
 from .resources import requested_names, resources_of
 
@@ -64,8 +65,9 @@ def extended_resource_tolerations(spec: Manifest, settings: Settings) -> list[Ma
 
     Source: pod_helper.go AddTolerationsForExtendedResources.
     """
-    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
-    requested = {name for container in containers for name in resources_of(container).get("requests") or {}}
+    requested = {
+        name for _, container in each_container(spec) for name in resources_of(container).get("requests") or {}
+    }
     wanted = sorted(requested.intersection(settings.k8s.add_tolerations_for_extended_resources))
     return [_exists_toleration(name) for name in wanted]
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-
 from ..errors import Problem
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
@@ -20,7 +19,8 @@ from . import scheduling
 from .account import service_account, with_one_service_account
 from .arguments import argument_problems, with_rendered_arguments
 from .base import base_container, base_problems, over_base, template_spec
-from .checks import content_problems, metadata_problems, pod_spec_problems, shape_problems
+from .checks import container_problems, content_problems, metadata_problems, shape_problems
+from .containers import container_of, each_container, with_each_container
 from .environment import with_flyte_env
 from .merge import PATCH
 from .metadata import task_annotations, task_labels
@@ -32,8 +32,6 @@ from .shared_memory import shared_memory_problems, with_shared_memory
 
 CONTAINER_NAME = "flyte-task"
 """The primary container of a container target, which has no name of its own, before it becomes a Ray container."""
-
-_LISTS = ("initContainers", "containers")
 
 
 @dataclass(frozen=True)
@@ -77,23 +75,10 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
     spec = _customised(spec, base_spec, primary, task, settings)
     spec = _with_platform_pod(spec, task, settings, primary)
     spec = over_base(_with_default_affinity(spec, base_spec, settings), base_spec, primary)
-    spec = {
-        **spec,
-        **{
-            field: [with_flyte_env(c, task.execution, settings) for c in spec[field]]
-            for field in _LISTS
-            if spec.get(field)
-        },
-    }
+    spec = with_each_container(spec, lambda c, _: with_flyte_env(c, task.execution, settings))
     spec = with_shared_memory(spec, task, primary)
     spec = scheduling.with_platform_scheduling(spec, task, settings)
     return PodTemplate(spec, task_labels(task, settings, base), task_annotations(task, settings, base), primary)
-
-
-def container_of(spec: Manifest, name: str) -> Manifest:
-    """The pod's container of that name."""
-    found: Manifest = next(container for container in spec["containers"] if container["name"] == name)
-    return found
 
 
 def primary_name(task: FlyteTask) -> str:
@@ -144,27 +129,20 @@ def _without_empty_lists(spec: Manifest, primary: str) -> Manifest:
 
 
 def _customised(spec: Manifest, base_spec: Manifest, primary: str, task: FlyteTask, settings: Settings) -> Manifest:
-    """The pod spec with arguments rendered and resources settled in each container, init containers first."""
-    changed = dict(spec)
-    for field in _LISTS:
-        if spec.get(field):
-            bases = [base_container(c["name"], field, base_spec, primary) for c in spec[field]]
-            assign = [field == "initContainers" or c["name"] == primary for c in spec[field]]
-            several = zip(spec[field], bases, assign, strict=True)
-            changed[field] = [_customised_container(*each, task, settings) for each in several]
-    return changed
-
-
-def _customised_container(
-    container: Manifest, base: Manifest, assign: bool, task: FlyteTask, settings: Settings
-) -> Manifest:
-    """The container with its arguments rendered and its resources settled.
+    """The pod spec with arguments rendered and resources settled in each container.
 
     Source: container_helper.go AddFlyteCustomizationsToContainerWithPodTemplate.
     """
-    resources = with_missing(with_gpu_name(resources_of(container), settings), resources_of(base))
-    rendered = with_rendered_arguments(container, task)
-    return {**rendered, "resources": within_platform(resources, settings, assign=assign)}
+
+    def customised(container: Manifest, field: str) -> Manifest:
+        name = container["name"]
+        below = resources_of(base_container(name, field, base_spec, primary))
+        resources = with_missing(with_gpu_name(resources_of(container), settings), below)
+        assign = field == "initContainers" or name == primary
+        rendered = with_rendered_arguments(container, task)
+        return {**rendered, "resources": within_platform(resources, settings, assign=assign)}
+
+    return with_each_container(spec, customised)
 
 
 def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, primary: str) -> Manifest:
@@ -228,9 +206,8 @@ def _container_problems(task: FlyteTask) -> Iterator[Problem]:
             if not is_quantity(entry.value):
                 path = f"container.resources.{side}[{index}]"
                 yield Problem(path, f"{entry.value!r} is no Kubernetes quantity", "write 500m, 2 or 4Gi")
-    env = {"containers": [{"name": CONTAINER_NAME, "env": [{"name": pair.key} for pair in container.env]}]}
-    for problem in pod_spec_problems(env, "container"):
-        yield Problem(problem.path.replace("container.containers[0]", "container"), problem.what, problem.remedy)
+    env = [{"name": pair.key} for pair in container.env]
+    yield from container_problems({"name": CONTAINER_NAME, "env": env}, "container")
     yield from argument_problems({"command": list(container.command), "args": list(container.args)}, task, "container")
 
 
@@ -254,10 +231,9 @@ def _k8s_pod_problems(task: FlyteTask, settings: Settings, base: Manifest | None
 
 def _removal_problems(spec: Manifest, path: str) -> Iterator[Problem]:
     """Directives in place of containers: nothing of the base PodTemplate comes that the task does not name anyway."""
-    for field in _LISTS:
-        for index, container in enumerate(spec.get(field) or []):
-            if PATCH in container and ("name" not in container or container[PATCH] == "delete"):
-                yield Problem(f"{path}.{field}[{index}].{PATCH}", "takes no container away here", "drop it")
+    for place, container in each_container(spec, path):
+        if PATCH in container and ("name" not in container or container[PATCH] == "delete"):
+            yield Problem(f"{place}.{PATCH}", "takes no container away here", "drop it")
 
 
 def _primary_problems(spec: Manifest, primary: str, path: str, task: FlyteTask) -> Iterator[Problem]:
@@ -276,6 +252,5 @@ def _primary_problems(spec: Manifest, primary: str, path: str, task: FlyteTask) 
             "has no args, so there is nothing to run",
             "register the task with flytekit",
         )
-    for field in _LISTS:
-        for index, container in enumerate(spec.get(field) or []):
-            yield from argument_problems(container, task, f"{path}.{field}[{index}]")
+    for place, container in each_container(spec, path):
+        yield from argument_problems(container, task, place)
