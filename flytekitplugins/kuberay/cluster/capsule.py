@@ -6,139 +6,134 @@ Pure: the connector reads logs and events and puts the text beside the outputs.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ..wire import Manifest
 from .phase import FAILURES, Verdict
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
+from .redaction import redacted, redacted_values
 
 FILE = "kuberay-diagnosis.txt"
 """Its name below the output prefix."""
 
-_LONGEST = 256 * 1024  # bytes
+LONGEST = 256 * 1024
+"""Bytes of the whole text. Its parts have their own, so that none pushes the verdict or another out."""
+
+_PART = 32 * 1024
 _CUT = "[... cut here: {} bytes left out ...]\n"
-_SHORTEST_SECRET = 6
-_SECRET_NAME = re.compile(r"(?i)(secret|token|passw|credential|private|api_?key|access_?key|auth)")
-_SECRET_TEXT = re.compile(
-    r"(?i)\b(?:bearer|basic)\s+[\w.~+/=-]{8,}"  # authorization headers
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # AWS access keys
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"  # user and password of a URL
-    r"|(?:(?<=password=)|(?<=token=)|(?<=secret=))[^\s&'\"]+"
-)
-_REDACTED = "[redacted]"
+_CUT_ROOM = 64
+_FIRST_PART = "\n\n## Pods\n"
+_SIDECAR = "ray-job-submitter"
+"""The head's container that hands the job over in SidecarMode. Source: ray-operator utils/constant.go."""
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Whose log is read; `previous` that of the run before, where the container waits to start again."""
+
+    pod: str
+    container: str
+    previous: bool = False
 
 
 @dataclass(frozen=True)
 class LogTail:
     """The end of one container's log, or why it could not be read."""
 
-    pod: str
-    container: str
+    source: LogSource
     text: str
+    was_read: bool = True
 
 
-def pods_to_read(pods: Sequence[PodView], most: int = 4) -> list[tuple[PodView, str]]:
-    """Whose logs tell most, each with the container: head, submitter, then workers that failed."""
-    ranked = sorted(pods, key=lambda pod: (pod.group != HEAD, pod.group != SUBMITTER, not _has_failed(pod), pod.name))
-    wanted = [pod for pod in ranked if pod.group in (HEAD, SUBMITTER) or _has_failed(pod)]
-    return [(pod, _main_container(pod)) for pod in wanted[:most] if _has_started(pod)]
-
-
-def secrets_of(manifest: Manifest) -> frozenset[str]:
-    """The values in a RayJob that are likely secrets: of variables whose names say so, in pods and runtime_env."""
-    return frozenset(value for name, value in _named_values(manifest) if _is_secret(name, value))
-
-
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, and without what looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, _REDACTED)
-    return _SECRET_TEXT.sub(_REDACTED, text)
+def logs_to_read(pods: Sequence[PodView], most: int = 4) -> list[LogSource]:
+    """Whose logs tell most: containers that failed, then the submitter's, which is the job's own, then the head's."""
+    ranked = sorted(pods, key=lambda pod: (not _has_failed(pod), pod.group != SUBMITTER, pod.group != HEAD, pod.name))
+    found = [source for pod in ranked for source in _sources(pod)]
+    return list(dict.fromkeys(found))[:most]
 
 
 def format_capsule(
-    verdict: str, status: Mapping[str, object], pods: Sequence[PodView], events: Sequence[str], logs: Sequence[LogTail]
+    verdict: str,
+    status: Mapping[str, Any],
+    pods: Sequence[PodView],
+    events: Sequence[str],
+    logs: Sequence[LogTail],
+    *,
+    secrets: frozenset[str] = frozenset(),
 ) -> str:
-    """The capsule's text; of each log the end is kept, and a cut is marked.
+    """The capsule's text, of at most `LONGEST` bytes; of each part the end is kept, and a cut is marked.
 
     Args:
-        verdict: The phase and its reason.
+        verdict: The phase and its reason, as they are answered.
         status: The RayJob's last status.
         pods: Its pods.
         events: One line each, oldest first.
         logs: The ends of their logs.
+        secrets: What must not be in it; taken out before a cut, which could leave half of one.
     """
-    parts = [f"# {verdict}\n", "## Pods\n" + "".join(f"{line}\n" for pod in pods for line in _pod_lines(pod))]
-    parts += ["## Events\n" + "".join(f"{line}\n" for line in events)] if events else []
-    parts.append("## Status of the RayJob\n" + json.dumps(status, indent=1, sort_keys=True, default=str) + "\n")
-    room = max(_LONGEST - sum(len(part.encode()) for part in parts), 0) // max(len(logs), 1)
-    parts += [f"## Log of {log.pod}, container {log.container}\n{tail(log.text, room)}\n" for log in logs]
-    return tail("\n".join(parts), _LONGEST + 1024 * len(logs))
+    state = json.dumps(redacted_values(status, secrets), indent=1, sort_keys=True, default=str, ensure_ascii=False)
+    pod_lines = [line for pod in pods for line in _pod_lines(pod)]
+    parts = [
+        f"# {tail(redacted(verdict, secrets), _PART)}{_FIRST_PART}{_section(pod_lines, secrets, _PART)}",
+        f"## Events\n{_section(events, secrets, _PART)}",
+        f"## Status of the RayJob\n{_section([state], secrets, 2 * _PART)}",
+    ]
+    titles = [f"## Log of {log.source.pod}, container {log.source.container}\n" for log in logs]
+    used = sum(len(part.encode(errors="replace")) + 1 for part in (*parts, *titles))
+    room = max(LONGEST - used, 0) // max(len(logs), 1)
+    parts += [title + _section([log.text], secrets, room) for title, log in zip(titles, logs, strict=True)]
+    return "\n".join(parts)
+
+
+def _section(lines: Sequence[str], secrets: frozenset[str], longest: int) -> str:
+    return tail("".join(f"{redacted(line, secrets)}\n" for line in lines), longest)
 
 
 def declared_in(capsule: str) -> Verdict | None:
     """The verdict that a capsule begins with; None where it begins with none."""
-    phase, colon, message = capsule.partition("\n\n")[0].removeprefix("# ").partition(": ")
+    phase, colon, message = capsule.partition(_FIRST_PART)[0].removeprefix("# ").partition(": ")
     phases = {name: each for each, name in FAILURES.items()}
-    return Verdict(phases[phase], message.strip()) if colon and phase in phases else None
+    return Verdict(phases[phase], message) if colon and phase in phases else None
 
 
 def tail(text: str, longest: int) -> str:
     """The end of a text, at most so many bytes, from the start of a line where it was cut."""
-    encoded = text.encode()
+    encoded = text.encode(errors="replace")  # a log may hold what UTF-8 does not
     if len(encoded) <= longest:
-        return text
-    kept = encoded[-longest:].decode(errors="ignore") if longest > 0 else ""
+        return encoded.decode()
+    room = longest - _CUT_ROOM
+    if room <= 0:
+        return ""
+    kept = encoded[-room:].decode(errors="ignore")
     kept = kept.partition("\n")[2] or kept
     return _CUT.format(len(encoded) - len(kept.encode())) + kept
 
 
 def _pod_lines(pod: PodView) -> Iterator[str]:
-    state = " ".join(part for part in (pod.phase, pod.reason, pod.message or pod.unscheduled) if part)
-    yield f"{pod.group}: {pod.name}: {state}"
+    state = " ".join(part for part in (pod.phase, pod.reason, pod.message or pod.unscheduled, pod.disrupted) if part)
+    yield f"{pod.group}: {pod.name}: {state}{', being deleted' if pod.terminating else ''}"
     for container in pod.containers:
         yield f"  {'init ' if container.init else ''}container {container.name}: {_state_of(container)}"
 
 
 def _state_of(container: ContainerView) -> str:
+    text = f"waiting: {container.waiting} {container.message}".rstrip() if container.waiting else "running"
     if container.exit_code is not None:
-        text = f"exit code {container.exit_code} {container.reason} {container.message}".rstrip()
-    else:
-        text = f"waiting: {container.waiting} {container.message}".rstrip() if container.waiting else "running"
+        ended = f"exit code {container.exit_code} {container.reason} {container.message}".rstrip()
+        text = f"{container.waiting} after {ended}" if container.waiting else ended
     return text + (f", {container.restarts} restarts" if container.restarts else "")
 
 
+def _sources(pod: PodView) -> Iterator[LogSource]:
+    """A pod's logs that tell: of containers that failed, then of the job's own, then of Ray."""
+    failed = [each for each in pod.containers if each.exit_code not in (None, 0)]
+    yield from (LogSource(pod.name, each.name, previous=bool(each.waiting)) for each in failed)
+    if pod.group in (HEAD, SUBMITTER):
+        started = [each for each in pod.containers if not each.init and (each.running or each.exit_code is not None)]
+        sidecar = [each for each in started if each.name == _SIDECAR]
+        yield from (LogSource(pod.name, each.name) for each in (*sidecar, *started[:1]))
+
+
 def _has_failed(pod: PodView) -> bool:
-    return pod.phase == "Failed" or any(c.exit_code not in (None, 0) for c in pod.containers)
-
-
-def _has_started(pod: PodView) -> bool:
-    return any(c.exit_code is not None or not c.waiting for c in pod.containers)
-
-
-def _main_container(pod: PodView) -> str:
-    """The container that tells most: a failed one, else the Ray container, which is the first."""
-    failed = [c.name for c in pod.containers if c.exit_code not in (None, 0)]
-    return (failed or [c.name for c in pod.containers if not c.init] or [""])[0]
-
-
-def _is_secret(name: str, value: str) -> bool:
-    return len(value) >= _SHORTEST_SECRET and _SECRET_NAME.search(name) is not None
-
-
-def _named_values(value: object) -> Iterator[tuple[str, str]]:
-    """Names with their texts, of `{name:, value:}` entries and of maps, at any depth."""
-    if isinstance(value, Mapping):
-        if isinstance(value.get("name"), str) and isinstance(value.get("value"), str):
-            yield value["name"], value["value"]
-        for key, entry in value.items():
-            if isinstance(entry, str):
-                yield str(key), entry
-            else:
-                yield from _named_values(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _named_values(entry)
+    return pod.phase == "Failed" or any(each.exit_code not in (None, 0) for each in pod.containers)

@@ -7,7 +7,7 @@ itself, so that the user's own error code, kind and recoverability arrive; FAILE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
@@ -29,7 +29,7 @@ FAILURES: Mapping[TaskExecution.Phase, str] = {
 }
 """The phases of a bad end, with their names."""
 
-_ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
+ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
 _ENDED_JOBS = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _PERMANENT_REASONS: Mapping[str, str] = {
     "AppFailed": "the task's process failed",
@@ -54,7 +54,7 @@ class Verdict:
 
     phase: TaskExecution.Phase
     message: str
-    ours: bool = False  # declared by us while KubeRay goes on, so the RayJob has to go
+    ours: bool = False  # KubeRay would not end it, so the RayJob has to go
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class Results:
 
 def needs_results(view: JobView | None) -> bool:
     """Whether the phase depends on the result files: the job has ended, or its RayJob is gone (None)."""
-    if view is None or view.deployment in _ENDED_DEPLOYMENTS:
+    if view is None or view.deployment in ENDED_DEPLOYMENTS:
         return True
     return view.deployment == "Running" and view.job in _ENDED_JOBS and not (view.job == "FAILED" and view.retries)
 
 
 def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
-    """The task's phase.
+    """The task's phase, as the RayJob and the result files tell it.
 
     Args:
         view: The RayJob; None when it is gone.
@@ -86,14 +86,27 @@ def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Ve
         return _end_of(view, results, has_outputs=has_outputs)
     assert view is not None  # needs_results says so
     if view.deployment in WAITING:
-        phase, text = WAITING[view.deployment]
+        phase, text = WAITING["Suspended" if view.suspended and not view.deployment else view.deployment]
         return Verdict(phase, f"{text}: {view.message}" if view.message and view.deployment != "Suspended" else text)
     if view.deployment == "Running":
         return Verdict(TaskExecution.RUNNING, view.message or "the Ray cluster is up, the job is being submitted")
     return Verdict(TaskExecution.RUNNING, f"KubeRay reports {view.deployment!r}, which this release does not know")
 
 
+def by_results(declared: Verdict, results: Results, *, has_outputs: bool) -> Verdict:
+    """An end that we declare, unless the result files tell another: a job that lost its head may have been done."""
+    if results.error is not None:
+        return replace(_user_failure(results.error, has_outputs=has_outputs), ours=True)
+    return Verdict(TaskExecution.SUCCEEDED, "outputs stand", ours=True) if results.outputs else declared
+
+
 def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
+    """The phase of a job that has ended; KubeRay never looks again at one that it refuses, so that we clean it up."""
+    end = _judged(view, results, has_outputs=has_outputs)
+    return replace(end, ours=view is not None and view.deployment == "ValidationFailed")
+
+
+def _judged(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
     """The phase of a job that has ended; what the user's code left decides before what Ray says."""
     if results.error is not None:
         return _user_failure(results.error, has_outputs=has_outputs)

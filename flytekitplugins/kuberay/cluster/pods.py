@@ -5,27 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ..wire import Manifest
 from .names import ATTEMPT_KEY
+from .redaction import redacted, secrets_of
 from .status import read_time
 
 HEAD = "head"
 SUBMITTER = "submitter"
-_LONGEST = 400
+_LONGEST = 480
+_FRONT = 160
+_CUT = " ... "
 
 
 @dataclass(frozen=True)
 class ContainerView:
-    """One container's state. `exit_code` is None while it has not ended; `restarts` counts earlier ends."""
+    """One container's state. `exit_code` and `reason` are those of the last end where it waits to start again."""
 
     name: str
     init: bool
+    policy: (
+        str  # whether it starts again when it ends: Always (an init container that never need end), OnFailure, Never
+    )
     waiting: str  # reason, as ImagePullBackOff
     message: str
-    exit_code: int | None
-    reason: str  # why it ended, as OOMKilled; of the last end where it waits to start again
+    running: datetime | None  # since when
+    exit_code: int | None  # None while it has not ended
+    reason: str  # why it ended, as OOMKilled
     restarts: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended and does not start again."""
+        if self.exit_code is None or self.waiting:
+            return False
+        return self.policy == "Never" or (self.policy == "OnFailure" and self.exit_code == 0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ class PodView:
     since: datetime  # when it began to be as it is
     ready: bool
     disrupted: str  # why Kubernetes takes it away: preemption, eviction, a node that goes
-    containers: tuple[ContainerView, ...]
+    containers: tuple[ContainerView, ...]  # in the order of the spec: first the init containers, then Ray's
 
 
 def pod_view_of(manifest: Manifest) -> PodView:
@@ -71,7 +86,7 @@ def pod_view_of(manifest: Manifest) -> PodView:
         since=max(changed, default=created),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         disrupted=_disruption(conditions.get("DisruptionTarget")),
-        containers=tuple(_containers(status)),
+        containers=tuple(_containers(manifest, status)),
     )
 
 
@@ -97,23 +112,39 @@ def _disruption(condition: Mapping[str, str] | None) -> str:
     return _short(f"{condition.get('reason', '')} {condition.get('message', '')}")
 
 
-def _containers(status: Manifest) -> Iterator[ContainerView]:
-    for field, init in (("initContainerStatuses", True), ("containerStatuses", False)):
-        for each in status.get(field) or []:
-            state, last = each.get("state") or {}, each.get("lastState") or {}
-            waiting = state.get("waiting") or {}
-            ended = state.get("terminated") or (last.get("terminated") if waiting else None) or {}
-            yield ContainerView(
-                name=each["name"],
-                init=init,
-                waiting=waiting.get("reason", ""),
-                message=_short(waiting.get("message") or ended.get("message") or ""),
-                exit_code=ended.get("exitCode"),
-                reason=ended.get("reason", ""),
-                restarts=each.get("restartCount", 0),
-            )
+def _containers(manifest: Manifest, status: Manifest) -> Iterator[ContainerView]:
+    """The views in the order of the spec: a status lists containers by name, so its first need not be Ray's."""
+    spec = manifest.get("spec") or {}
+    policy = spec.get("restartPolicy", "Always")
+    for kind, default in (("initContainer", "OnFailure" if policy == "Always" else policy), ("container", policy)):
+        found = {each["name"]: each for each in status.get(f"{kind}Statuses") or []}
+        for each in spec.get(f"{kind}s") or []:
+            if each["name"] in found:
+                own = each.get("restartPolicy") or default
+                yield _container(manifest, found[each["name"]], init=kind == "initContainer", policy=own)
+
+
+def _container(manifest: Manifest, status: Manifest, *, init: bool, policy: str) -> ContainerView:
+    state, last = status.get("state") or {}, status.get("lastState") or {}
+    waiting = state.get("waiting") or {}
+    ended: Mapping[str, Any] = state.get("terminated") or (last.get("terminated") if waiting else None) or {}
+    said = waiting.get("message", "")
+    if ended.get("message") and waiting.get("reason") in (None, "CrashLoopBackOff"):
+        said = redacted(ended["message"], secrets_of(manifest))  # the end of its log, by Flyte's message policy
+    return ContainerView(
+        name=status["name"],
+        init=init,
+        policy=policy,
+        waiting=waiting.get("reason", ""),
+        message=_short(said),
+        running=read_time((state.get("running") or {}).get("startedAt")),
+        exit_code=ended.get("exitCode"),
+        reason=ended.get("reason", ""),
+        restarts=status.get("restartCount", 0),
+    )
 
 
 def _short(text: str) -> str:
+    """The text on one line, its middle cut out where it is long: a registry's answer stands at the end."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+    return line if len(line) <= _LONGEST else line[:_FRONT] + _CUT + line[_FRONT + len(_CUT) - _LONGEST :]

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..wire import Manifest
+from .redaction import redacted, secrets_of
 
 _LONGEST = 2000
 _HEAD = 400
+_KUBERAY = "ray.io/kuberay-operator"
+"""`spec.managedBy` of what KubeRay works on. Source: ray-operator/controllers/ray/utils/constant.go."""
 
 
 @dataclass(frozen=True)
@@ -24,35 +27,42 @@ class JobView:
     cluster: str  # status.rayClusterName
     dashboard: str  # status.dashboardURL
     job_id: str
+    suspended: bool  # somebody wants it not to run now, as its queue
+    going: bool  # somebody has deleted it
+    elsewhere: bool  # another controller runs it, as MultiKueue in another cluster: its pods are not seen here
+    outlives_head: bool  # the head's memory is kept outside, so a new head goes on with the job
     created: datetime | None  # the RayJob
-    cluster_created: datetime | None  # its RayCluster, a new one after a suspension
-    provisioned: datetime | None  # when all pods of that were ready for the first time
+    initialized: datetime | None  # status.startTime: KubeRay set to work on it, anew after a suspension or a retry
+    provisioned: datetime | None  # when all pods of its cluster were ready for the first time
     started: datetime | None  # the Ray job
-    ended: datetime | None  # the Ray job
+    ended: datetime | None  # the Ray job, or else the RayJob
 
 
 def view_of(manifest: Manifest) -> JobView:
     """The view of a RayJob manifest."""
-    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     info = status.get("rayJobInfo") or {}
     conditions = (status.get("rayClusterStatus") or {}).get("conditions") or []
-    changes = [moment for each in conditions if (moment := read_time(each.get("lastTransitionTime")))]
     provisioned = [each for each in conditions if each["type"] == "RayClusterProvisioned" and each["status"] == "True"]
     return JobView(
         uid=metadata.get("uid", ""),
         deployment=status.get("jobDeploymentStatus", ""),
         job=status.get("jobStatus", ""),
-        retries=status.get("failed", 0) < (manifest.get("spec") or {}).get("backoffLimit", 0),
+        retries=status.get("failed", 0) < (spec.get("backoffLimit") or 0),
         reason=status.get("reason", ""),
-        message=shortened(status.get("message", "")),
+        message=_message(manifest, status),
         cluster=status.get("rayClusterName", ""),
         dashboard=status.get("dashboardURL", ""),
         job_id=status.get("jobId", ""),
+        suspended=bool(spec.get("suspend")),
+        going="deletionTimestamp" in metadata,
+        elsewhere=spec.get("managedBy") not in (None, "", _KUBERAY),
+        outlives_head=bool((spec.get("rayClusterSpec") or {}).get("gcsFaultToleranceOptions")),
         created=read_time(metadata.get("creationTimestamp")),
-        cluster_created=min(changes, default=None),
+        initialized=read_time(status.get("startTime")),
         provisioned=read_time(provisioned[0].get("lastTransitionTime")) if provisioned else None,
         started=read_time(info.get("startTime")),
-        ended=read_time(info.get("endTime")),
+        ended=read_time(info.get("endTime") or status.get("endTime")),
     )
 
 
@@ -67,3 +77,11 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
         return text
     mark = f"\n[of {len(text)} characters, some are left out here]\n"
     return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"
+
+
+def _message(manifest: Manifest, status: Manifest) -> str:
+    """The message less its secrets, before a cut leaves half of one: of a failed job it ends with its log."""
+    message = status.get("message", "")
+    if status.get("jobStatus") == "FAILED" or status.get("reason"):
+        message = redacted(message, secrets_of(manifest))
+    return shortened(message)

@@ -15,6 +15,8 @@ from flyteidl.core.execution_pb2 import TaskExecution
 from ..settings import Settings
 from .diagnosis import (
     Cause,
+    Trouble,
+    Waiting,
     autoscaler_end,
     format_duration,
     head_loss,
@@ -24,20 +26,23 @@ from .diagnosis import (
     submitter_end,
     waiting_groups,
 )
-from .phase import FAILURES, Results, Verdict, needs_results, phase_of
-from .pods import PodView
+from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
+from .pods import SUBMITTER, PodView
 from .status import JobView, shortened
 
 _MOST_LINES = 3
-_SUBMITTER_GRACE = timedelta(minutes=5)
-"""KubeRay itself ends a job whose submitter is done after 300 s."""
+_SUBMITTER_GRACE = timedelta(minutes=10)
+"""The Job of a submitter that failed waits up to six minutes before its next one."""
+
+_REFUSED = ("Failed", "Exceeded")
+"""In the reasons of events that tell of pods which could not be made: FailedCreate, FailedToCreateHeadPod."""
 
 
 @dataclass(frozen=True)
 class Deadlines:
     """A task's own; None for none."""
 
-    start: timedelta | None = None  # from the create until the job runs, less suspension
+    start: timedelta | None = None  # until the job runs, less suspension
     run: timedelta | None = None
 
 
@@ -49,6 +54,7 @@ class Sight:
     pods: Sequence[PodView] | None = ()  # None: they are not known, so nothing follows from their absence
     results: Results = Results()
     events: Sequence[str] = ()  # of KubeRay's objects, newest last; read while no pod explains the waiting
+    trouble: Trouble | None = None  # as seen so far; None to go by the pods' own times
 
 
 def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, settings: Settings, now: datetime) -> Verdict:
@@ -66,66 +72,115 @@ def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, setting
     if job is None:
         return plain
     if needs_results(job):
-        return _with_ends(plain, job, sight)
-    if job.deployment in ("Initializing", "Retrying"):
-        return _starting(plain, job, sight, deadlines, settings, now)
-    if job.deployment == "Running":
-        return _running(plain, job, sight, deadlines, now)
-    return replace(plain, message=f"{plain.message}: {sight.events[-1]}") if sight.events else plain
+        return _with_ends(plain, job, _pods_of(job, sight.pods), sight.results, now)
+    declared = None if job.going else _declared(job, sight, deadlines, settings, now)
+    if declared is not None:
+        told = replace(declared, message=declared.message + _stages(job, now))
+        return by_results(told, sight.results, has_outputs=has_outputs)
+    return _shown(plain, job, sight, now)
 
 
-def _starting(
-    plain: Verdict, job: JobView, sight: Sight, deadlines: Deadlines, settings: Settings, now: datetime
-) -> Verdict:
-    """A cluster on its way: what it waits for, and whether that is final."""
-    waiting = waiting_groups(sight.pods or ())
-    lines = [each.line(now) for each in waiting]
-    text = "; ".join(lines[:_MOST_LINES]) + (f"; and {len(lines) - _MOST_LINES} more" if lines[_MOST_LINES:] else "")
+def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
+    """Why the job does not run yet: its cluster does not come up, or nobody can hand it over."""
+    if job.deployment == "Initializing":
+        return waiting_groups(_pods_of(job, pods) or ())
+    if job.deployment == "Running" and not job.job and job.started is None:
+        waiting = waiting_groups(_pods_of(job, pods) or ())
+        return [each for each in waiting if each.group == SUBMITTER and each.cause is not Cause.STARTING]
+    return []
+
+
+def _pods_of(job: JobView, pods: Sequence[PodView] | None) -> Sequence[PodView] | None:
+    """The pods of the job's present cluster: those of one before a suspension or a retry may take long to go."""
+    if pods is None or job.elsewhere:
+        return None
+    return [pod for pod in pods if pod.cluster in ("", job.cluster)]
+
+
+def _declared(job: JobView, sight: Sight, deadlines: Deadlines, settings: Settings, now: datetime) -> Verdict | None:
+    """An end that KubeRay does not tell of; None where the job may still end well."""
+    waiting = waiting_of(job, sight.pods)
+    text = _text_of(waiting, now) or (sight.events[-1] if sight.events else "")
     for each in waiting:
-        if is_final(each, settings, now):
+        if is_final(each, settings, now, sight.trouble):
             phase = TaskExecution.FAILED if is_permanent(each) else TaskExecution.RETRYABLE_FAILED
-            return Verdict(phase, f"the cluster did not come up: {text}", ours=True)
-    since = job.cluster_created or job.created
+            what = "the job could not be submitted" if each.group == SUBMITTER else "the cluster did not come up"
+            return Verdict(phase, f"{what}: {text}", ours=True)
+    since = _start_clock(job, waiting)
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
-        waited = f"the job did not start within its {format_duration(deadlines.start)}"
-        return Verdict(TaskExecution.RETRYABLE_FAILED, f"{waited}: {text or plain.message}", ours=True)
-    if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
-        return Verdict(TaskExecution.WAITING_FOR_RESOURCES, text)
-    if not waiting and sight.events:
-        return Verdict(TaskExecution.WAITING_FOR_RESOURCES, sight.events[-1])
-    return replace(plain, message=text or plain.message)
+        late = f"the job did not start within its {format_duration(deadlines.start)}"
+        return Verdict(TaskExecution.RETRYABLE_FAILED, f"{late}: {text}" if text else late, ours=True)
+    return _declared_in_run(job, sight, deadlines, now) if job.deployment == "Running" else None
 
 
-def _running(plain: Verdict, job: JobView, sight: Sight, deadlines: Deadlines, now: datetime) -> Verdict:
-    """A job under way: whether it can still end well."""
-    if sight.pods is not None:
-        lost = head_loss(sight.pods, job.provisioned or job.started)
-        lost = lost or autoscaler_end(sight.pods) or submitter_end(sight.pods, now, _SUBMITTER_GRACE)
+def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: datetime) -> Verdict | None:
+    """The same of a job under way: what it can't go on without is gone, or it takes too long."""
+    pods = _pods_of(job, sight.pods)
+    if pods is not None and not job.outlives_head:
+        lost = head_loss(pods, job.provisioned or job.started) or autoscaler_end(pods)
+        if not lost and job.job != "RUNNING":  # one that runs needs no submitter: only its log was cut
+            lost = submitter_end(pods, now, _SUBMITTER_GRACE)
         if lost:
-            return Verdict(TaskExecution.RETRYABLE_FAILED, f"the job can't go on: {lost}{_stages(job)}", ours=True)
+            return Verdict(TaskExecution.RETRYABLE_FAILED, f"the job can't go on: {lost}", ours=True)
     if deadlines.run is not None and job.started is not None and now - job.started > deadlines.run:
         text = f"the job ran longer than its {format_duration(deadlines.run)}"
-        return Verdict(TaskExecution.FAILED, text + _stages(job), ours=True)
-    return plain
+        return Verdict(TaskExecution.FAILED, text, ours=True)
+    return None
 
 
-def _with_ends(plain: Verdict, job: JobView, sight: Sight) -> Verdict:
-    """A failure with how the pods ended, which is no fault of the code where they were taken away."""
-    if plain.phase not in FAILURES or sight.results.error is not None:
+def _start_clock(job: JobView, waiting: Sequence[Waiting]) -> datetime | None:
+    """Since when the job could have started; None while it is suspended, retried or runs."""
+    if job.deployment in ("Initializing", "Waiting") or waiting:
+        return job.initialized or job.created
+    return job.created if not job.deployment and not job.suspended and job.initialized is None else None
+
+
+def _shown(plain: Verdict, job: JobView, sight: Sight, now: datetime) -> Verdict:
+    """The phase of a job that may still end well, with what it waits for."""
+    waiting, event = waiting_of(job, sight.pods), sight.events[-1] if sight.events else ""
+    if job.deployment in ("", "Suspended") and event:  # told by a phase of its own: a change within one is not shown
+        return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{plain.message}: {event}")
+    if job.deployment == "Running" and not waiting:
         return plain
-    ends = pod_failures(sight.pods or ())
-    text = plain.message + "".join(f"; {end}" for end in ends[:_MOST_LINES]) + _stages(job)
-    taken = any(end.startswith("head: ") for end in ends) and job.job != "STOPPED"
+    text = _text_of(waiting, now)
+    if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
+        return Verdict(TaskExecution.WAITING_FOR_RESOURCES, text)
+    if event and event.startswith(_REFUSED) and not any(each.cause is not Cause.STARTING for each in waiting):
+        return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{event}; {text}" if text else event)
+    told = "; ".join(part for part in (text, event) if part)
+    phase = TaskExecution.INITIALIZING if waiting else plain.phase
+    return Verdict(phase, told) if told else plain
+
+
+def _text_of(waiting: Sequence[Waiting], now: datetime) -> str:
+    lines = [each.line(now) for each in waiting]
+    return "; ".join(lines[:_MOST_LINES]) + (f"; and {len(lines) - _MOST_LINES} more" if lines[_MOST_LINES:] else "")
+
+
+def _with_ends(
+    plain: Verdict, job: JobView, pods: Sequence[PodView] | None, results: Results, now: datetime
+) -> Verdict:
+    """A failure with how the pods ended, which is no fault of the code where they were taken away."""
+    if plain.phase not in FAILURES:
+        return plain
+    if results.error is not None:
+        return replace(plain, message=shortened(plain.message + _stages(job, now)))
+    ends = pod_failures(pods or ())
+    text = plain.message + "".join(f"; {end}" for end in ends[:_MOST_LINES]) + _stages(job, now)
+    taken = any(end.startswith("head: ") for end in ends) and job.job != "STOPPED" and job.reason in ("", "AppFailed")
     return replace(plain, message=shortened(text), phase=TaskExecution.RETRYABLE_FAILED if taken else plain.phase)
 
 
-def _stages(job: JobView) -> str:
-    """How long each stage took: ` (cluster up after 30s, job started after 35s, ran 2m)`."""
-    parts = []
-    if job.created and job.provisioned:
-        parts.append(f"cluster up after {format_duration(job.provisioned - job.created)}")
-    if job.created and job.started:
-        parts.append(f"job started after {format_duration(job.started - job.created)}")
-    if job.started and job.ended:
-        parts.append(f"ran {format_duration(job.ended - job.started)}")
+def _stages(job: JobView, now: datetime) -> str:
+    """How long each wait was, and the run: ` (queued 2m, cluster starting 30s, job starting 5s, ran 2m)`."""
+    moments = [
+        ("queued", job.created),
+        ("cluster starting", job.initialized),
+        ("job starting", job.provisioned or job.started),
+        ("ran", job.started),
+    ]
+    known = [(name, moment) for name, moment in moments if moment is not None]
+    ends = [moment for _, moment in known[1:]] + [job.ended or now]
+    lengths = [(name, end - begin) for (name, begin), end in zip(known, ends, strict=True)]
+    parts = [f"{name} {format_duration(length)}" for name, length in lengths if length >= timedelta(seconds=1)]
     return f" ({', '.join(parts)})" if parts else ""

@@ -16,20 +16,25 @@ from typing import Any, TypeVar
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from .. import kube
-from ..cluster.diagnosis import waiting_groups
+from ..cluster.diagnosis import Trouble, trouble_of, unexplained
 from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, attempt_key
-from ..cluster.phase import FAILURES, Results, Verdict, needs_results, phase_of
+from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
-from ..cluster.verdict import Deadlines, Sight, verdict_of
+from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of
 from ..settings import Settings
+from .events import queue_events, warnings
 from .metadata import JobMetadata
-from .postmortem import PostMortem
+from .postmortem import PostMortem, place_of
 from .results import ResultFiles
 
 _SYNC_SECONDS = 3.0
 _READ_SECONDS = 4.0
+_MOST_PENDING = 3
 _EVENT_SECONDS = 15.0
+_GONE_SECONDS = 300.0
+"""How long the store may fail to tell what became of a task whose RayJob is gone."""
+
 _REMEMBERED = 1000
 """Ended tasks that are remembered: they are asked for again within a minute, or never."""
 
@@ -43,6 +48,17 @@ class Look:
 
     verdict: Verdict
     job: JobView | None
+    diagnosis: str = ""  # where the capsule lies, at a bad end
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one look is made of."""
+
+    job: JobView | None
+    pods: Sequence[PodView] | None
+    results: Results
+    verdict: Verdict
 
 
 class Follower:
@@ -68,6 +84,8 @@ class Follower:
         self._results: dict[str, Results] = {}
         self._ends: dict[str, Look] = {}
         self._events: dict[str, tuple[float, Sequence[str]]] = {}
+        self._troubles: dict[str, Trouble] = {}
+        self._gone: dict[str, float] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self._looking: dict[str, asyncio.Task[Look]] = {}
         self._patience = settings.kuberay.api_timeout.total_seconds()
@@ -104,9 +122,8 @@ class Follower:
 
     def forget(self, metadata: JobMetadata) -> None:
         """Nothing; the task has been deleted and will not be asked for again."""
-        self._results.pop(metadata.uid, None)
-        self._ends.pop(metadata.uid, None)
-        self._events.pop(metadata.uid, None)
+        for memory in (self._results, self._ends, self._events, self._troubles, self._gone):
+            memory.pop(metadata.uid, None)
 
     def _glance(self, metadata: JobMetadata) -> Look | None:
         """The answer from the views alone, without a call; None where it takes more."""
@@ -122,39 +139,68 @@ class Follower:
         except kube.ApiError as error:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
             return Look(Verdict(TaskExecution.RUNNING, unknown), None)
-        pods = await self._pods_at_end(metadata) if needs_results(job) else self._pods_of(metadata)
-        verdict = await self._judged(metadata, job, pods)
-        if verdict.ours:  # one view may be behind the other: a head that it does not know yet is not lost
+        seen = await self._seen(metadata, job, await self._pods_at_end(metadata) if needs_results(job) else None)
+        if seen.verdict.ours:
             try:
-                job, pods = await asyncio.gather(self._job_itself(metadata), self._pods_themselves(metadata))
+                seen = await self._seen_itself(metadata)
             except kube.ApiError:
                 return Look(phase_of(job, Results(), has_outputs=metadata.has_outputs), job)
-            verdict = await self._judged(metadata, job, pods)
-        if verdict.phase not in FAILURES and not self._is_user_error(metadata, verdict):
-            return Look(verdict, job)
-        verdict = await self._post_mortem.hold(metadata, verdict, job, pods or ())
-        return _remember(self._ends, metadata.uid, Look(verdict, job))
+        if seen.job is None and seen.results.unreadable and not self._is_given_up(metadata):
+            text = f"the RayJob is gone, what became of the task is not known yet: {seen.results.unreadable}"
+            return Look(Verdict(TaskExecution.RUNNING, text), None)
+        if seen.verdict.phase not in FAILURES and seen.results.error is None:
+            return Look(seen.verdict, seen.job)
+        return _remember(self._ends, metadata.uid, await self._end(metadata, seen))
 
-    def _is_user_error(self, metadata: JobMetadata, verdict: Verdict) -> bool:
-        results = self._results.get(metadata.uid)
-        return verdict.phase == TaskExecution.SUCCEEDED and results is not None and results.error is not None
+    async def _end(self, metadata: JobMetadata, seen: _Seen) -> Look:
+        """A bad end, which leaves its capsule; one that an earlier look left may hold more than there is now."""
+        if seen.job is None and seen.results.declared is not None:
+            return Look(seen.results.declared, None, place_of(metadata))
+        if seen.job is None and seen.results.error is not None:
+            return Look(seen.verdict, None)
+        verdict, stands = await self._post_mortem.hold(metadata, seen.verdict, seen.job, seen.pods or ())
+        return Look(verdict, seen.job, place_of(metadata) if stands else "")
 
-    async def _judged(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Verdict:
-        results = await self._results_of(metadata, job) if needs_results(job) else Results()
-        if job is None and results.declared is not None:
-            return results.declared
-        return self._verdict(metadata, job, pods, results)
+    async def _seen(
+        self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, *, decides: bool = False
+    ) -> _Seen:
+        """What follows from a RayJob and its pods; with the result files where they decide."""
+        pods = self._pods_of(metadata) if pods is None else pods
+        results = await self._results_of(metadata, job) if decides or needs_results(job) else Results()
+        return _Seen(job, pods, results, self._verdict(metadata, job, pods, results))
+
+    async def _seen_itself(self, metadata: JobMetadata) -> _Seen:
+        """The same by direct reads: one view may be behind the other, a head that it does not know yet is not lost.
+
+        Raises:
+            ApiError: That isn't known now.
+        """
+        pods = await self._pods_themselves(metadata)  # first: what took them away stands in the RayJob read after them
+        return await self._seen(metadata, await self._job_itself(metadata), pods, decides=True)
+
+    def _is_given_up(self, metadata: JobMetadata) -> bool:
+        """Whether the result files could not be read for too long."""
+        first = self._gone.get(metadata.uid) or _remember(self._gone, metadata.uid, time.monotonic())
+        return time.monotonic() - first >= _GONE_SECONDS
 
     def _verdict(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, results: Results
     ) -> Verdict:
+        now = datetime.now(timezone.utc)
         return verdict_of(
-            Sight(job, pods, results, self._events_of(metadata, job, pods)),
+            Sight(job, pods, results, self._events_of(metadata, job, pods), self._trouble_of(metadata, job, pods, now)),
             has_outputs=metadata.has_outputs,
             deadlines=_deadlines_of(metadata),
             settings=self._settings,
-            now=datetime.now(timezone.utc),
+            now=now,
         )
+
+    def _trouble_of(
+        self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, now: datetime
+    ) -> Trouble | None:
+        waiting = waiting_of(job, pods) if job is not None else []
+        trouble = trouble_of(waiting, self._troubles.pop(metadata.uid, None), now)
+        return trouble and _remember(self._troubles, metadata.uid, trouble)
 
     def _is_followed(self, view: kube.Watch[Any]) -> bool:
         """Whether the view is up to date, as far as can be known without a call."""
@@ -216,23 +262,30 @@ class Follower:
         if metadata.uid in self._results:
             return self._results[metadata.uid]
         results = await self._files.read(metadata.output_prefix, diagnosis=job is None)
-        settled = results.error is not None or results.outputs or job is None or job.deployment != "Running"
-        if settled and not results.unreadable:
+        ended = job is None or job.deployment in ENDED_DEPLOYMENTS
+        if (results.error is not None or results.outputs or ended) and not results.unreadable:
             _remember(self._results, metadata.uid, results)
         return results
 
     def _events_of(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Sequence[str]:
         """What events say of a job that waits while no pod tells why; read beside the answers, for the next one."""
-        if job is None or job.deployment == "Running" or needs_results(job) or waiting_groups(pods or ()):
+        if job is None or job.deployment == "Running" or needs_results(job):
+            return ()
+        pending = unexplained(pods or ())
+        if pending is None:
             return ()
         read_at, events = self._events.get(metadata.uid, (float("-inf"), ()))
         if time.monotonic() - read_at >= _EVENT_SECONDS:
             _remember(self._events, metadata.uid, (time.monotonic(), events))
-            self._spawn(self._read_events(metadata, job))
+            self._spawn(self._read_events(metadata, job, pending))
         return events
 
-    async def _read_events(self, metadata: JobMetadata, job: JobView) -> None:
-        lines = await self._post_mortem.warnings(metadata.namespace, (job.cluster, metadata.name))
+    async def _read_events(self, metadata: JobMetadata, job: JobView, pending: Sequence[str]) -> None:
+        if job.suspended:
+            lines = await queue_events(self._client, metadata.namespace, metadata.name)
+        else:
+            names = (job.cluster, metadata.name, *pending[:_MOST_PENDING])
+            lines = await warnings(self._client, metadata.namespace, names)
         _remember(self._events, metadata.uid, (time.monotonic(), lines))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

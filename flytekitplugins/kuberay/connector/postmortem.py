@@ -1,29 +1,36 @@
 """At a task's bad end: reads the ends of logs and the events, keeps them beside the outputs, and says where.
 
-Whatever fails here fails in silence: the verdict stands without it. It has a time of its own within the caller's.
+Whatever fails here fails in silence: the verdict stands without it. It has a time of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import kube
-from ..cluster.capsule import FILE, LogTail, format_capsule, pods_to_read, redacted, secrets_of
+from ..cluster.capsule import FILE, LogSource, LogTail, format_capsule, logs_to_read
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.pods import PodView
+from ..cluster.redaction import redacted, secrets_of
 from ..cluster.status import JobView, shortened
 from ..settings import Settings
 from ..wire import Manifest
+from .events import warnings
 from .metadata import JobMetadata
 from .results import ResultFiles
 
-_SECONDS = 5.0
+_SECONDS = 6.0
 _CALL_SECONDS = 2.0
 _SHORT_LINES = 8
 _SHORT_CHARACTERS = 700
-_MOST_EVENTS = 50
+_MOST_NAMES = 6
+
+
+def place_of(metadata: JobMetadata) -> str:
+    """Where a task's capsule lies."""
+    return f"{metadata.output_prefix.rstrip('/')}/{FILE}"
 
 
 class PostMortem:
@@ -40,70 +47,67 @@ class PostMortem:
 
     async def hold(
         self, metadata: JobMetadata, verdict: Verdict, job: JobView | None, pods: Sequence[PodView]
-    ) -> Verdict:
-        """The verdict with the last lines of the most telling log, and the place of the whole capsule."""
+    ) -> tuple[Verdict, bool]:
+        """The verdict with the last lines of the most telling log and the place of the capsule; whether that stands."""
         try:
             return await asyncio.wait_for(self._held(metadata, verdict, job, pods), _SECONDS)
-        except (asyncio.TimeoutError, kube.ApiError):
-            return verdict
-
-    async def warnings(self, namespace: str, names: Iterable[str]) -> list[str]:
-        """Warning events about the objects of these names, oldest first; none where they can't be read."""
-        found: list[Manifest] = []
-        for name in filter(None, names):
-            selector = kube.Selector(fields=f"involvedObject.name={name},type=Warning")
-            try:
-                page = await self._client.list_page(
-                    kube.EVENTS, namespace, selector, limit=_MOST_EVENTS, timeout=_CALL_SECONDS
-                )
-            except kube.ApiError:
-                continue
-            found += page.items
-        found.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-        return [f"{event.get('reason', '')}: {' '.join(event.get('message', '').split())}"[:500] for event in found]
+        except asyncio.TimeoutError:
+            return replace(verdict, message=redacted(verdict.message)), False
 
     async def _held(
         self, metadata: JobMetadata, verdict: Verdict, job: JobView | None, pods: Sequence[PodView]
-    ) -> Verdict:
-        names = [metadata.name, job.cluster if job else "", *(pod.name for pod in pods)]
-        manifest, events, logs = await asyncio.gather(
-            self._manifest(metadata), self.warnings(metadata.namespace, names[:6]), self._logs(metadata, pods)
+    ) -> tuple[Verdict, bool]:
+        sources = logs_to_read(pods)
+        names = dict.fromkeys([metadata.name, job.cluster if job else "", *(each.pod for each in sources)])
+        manifest, events, read = await asyncio.gather(
+            self._manifest(metadata),
+            warnings(self._client, metadata.namespace, list(names)[:_MOST_NAMES]),
+            asyncio.gather(*(self._log(metadata, source) for source in sources)),
         )
-        secrets = secrets_of(manifest)
-        headline = f"{FAILURES.get(verdict.phase, 'USER_ERROR')}: {verdict.message}"
-        text = redacted(format_capsule(headline, manifest.get("status") or {}, pods, events, logs), secrets)
-        place = f"{metadata.output_prefix.rstrip('/')}/{FILE}"
-        parts = [verdict.message]
-        if verdict.phase in FAILURES:
-            parts += [f"last lines of {log.pod}:\n{_last_lines(log.text)}" for log in logs[:1] if log.text.strip()]
-        parts += [f"whole diagnosis: {place}"] if await self._files.write(place, text) else []
-        return replace(verdict, message=shortened(redacted("\n".join(parts), secrets)))
+        secrets = secrets_of(manifest or {})
+        logs = [replace(log, text=redacted(log.text, secrets)) if manifest else _left_out(log) for log in read]
+        short = redacted(_short(verdict, logs if verdict.phase in FAILURES else []), secrets)
+        told = shortened(f"{short}\nwhole diagnosis: {place_of(metadata)}")
+        headline = f"{FAILURES.get(verdict.phase, 'USER_ERROR')}: {told}"
+        text = format_capsule(headline, (manifest or {}).get("status") or {}, pods, events, logs, secrets=secrets)
+        stands = await self._files.write(place_of(metadata), text)
+        return replace(verdict, message=told if stands else shortened(short)), stands
 
-    async def _manifest(self, metadata: JobMetadata) -> Manifest:
+    async def _manifest(self, metadata: JobMetadata) -> Manifest | None:
+        """The RayJob, which tells what is secret; None where that is not known."""
         try:
             return await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_CALL_SECONDS)
         except kube.ApiError:
-            return {}
+            return None
 
-    async def _logs(self, metadata: JobMetadata, pods: Sequence[PodView]) -> list[LogTail]:
-        wanted = pods_to_read(pods)
-        return list(await asyncio.gather(*(self._log(metadata, pod.name, container) for pod, container in wanted)))
-
-    async def _log(self, metadata: JobMetadata, pod: str, container: str) -> LogTail:
+    async def _log(self, metadata: JobMetadata, source: LogSource) -> LogTail:
         try:
             text = await self._client.read_log(
                 metadata.namespace,
-                pod,
-                container=container,
+                source.pod,
+                container=source.container,
                 tail_lines=self._own.log_tail_lines,
                 limit_bytes=self._own.log_tail_bytes,
+                previous=source.previous,
                 timeout=_CALL_SECONDS,
             )
         except kube.ApiError as error:
-            text = f"[not read: {error}]"
-        return LogTail(pod, container, text)
+            return LogTail(source, f"[not read: {error}]", was_read=False)
+        if len(text.encode()) >= self._own.log_tail_bytes:
+            text = text.partition("\n")[2]  # the first line was cut, perhaps in the middle of a secret
+        return LogTail(source, text)
 
 
-def _last_lines(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()][-_SHORT_LINES:]
-    return "\n".join(lines)[-_SHORT_CHARACTERS:]
+def _left_out(log: LogTail) -> LogTail:
+    """A log of a RayJob that can't be read any more: what is secret in it is not known."""
+    return replace(log, text="[left out: the RayJob is gone, and with it the list of its secrets]", was_read=False)
+
+
+def _short(verdict: Verdict, logs: Sequence[LogTail]) -> str:
+    """The verdict with the last lines of the first log that says more than it does."""
+    for log in logs:
+        lines = [line for line in log.text.splitlines() if line.strip()][-_SHORT_LINES:] if log.was_read else []
+        if lines and lines[-1].strip() not in verdict.message:
+            end = "\n".join(lines)[-_SHORT_CHARACTERS:]
+            return f"{verdict.message}\nlast lines of {log.source.pod}, container {log.source.container}:\n{end}"
+    return verdict.message

@@ -274,6 +274,7 @@ def _answer(metadata: JobMetadata, look: Look) -> Resource:
     info = {"rayJob": name, "output_prefix": metadata.output_prefix}
     if look.job is not None:
         info |= {"rayCluster": look.job.cluster, "jobId": look.job.job_id, "dashboardURL": look.job.dashboard}
+    info["diagnosis"] = look.diagnosis
     return Resource(
         phase=look.verdict.phase,
         message=f"RayJob {name}: {look.verdict.message}{notes}",
