@@ -266,7 +266,12 @@ class ApiKubeClient(KubeClient):
             request.method,
             request.path,
             query_params=list(request.query),
-            header_params={"Accept": "application/json, */*", "Content-Type": request.content_type},
+            header_params={
+                "Accept": "application/json, */*",
+                "Content-Type": request.content_type,
+                # Calls are rare, and a connection that is kept may be dead by the next one, without a word.
+                "Connection": "close",
+            },
             body=request.body,
             auth_settings=["BearerToken"],
         )
