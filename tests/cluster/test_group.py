@@ -12,7 +12,6 @@ from flytekitplugins.kuberay.cluster.group import (
     Role,
     build_group_template,
     group_problems,
-    group_template_problems,
 )
 from flytekitplugins.kuberay.pod.template import PodTemplate
 from flytekitplugins.kuberay.settings import Settings
@@ -348,17 +347,6 @@ def test_logs_sidecar(mounts: list[Manifest], volumes: list[Manifest]) -> None:
     assert [head["volumes"], head["containers"][0]["volumeMounts"]] == [volumes, [mount]]
     assert head["containers"][2] == {**LOGS, "volumeMounts": [*LOGS["volumeMounts"], {**mount, "readOnly": True}]}
     assert names_of(build(spec, own=own)) == ["ray-worker", "sidecar"]
-
-
-def test_group_template_problems() -> None:
-    """A group's template is checked as it was written, at its wire path."""
-    pod = K8sPod({"containers": [{"name": "A"}]}, labels={"a b": "c"})
-    problems = [problem.path for problem in group_template_problems(pod, "custom.rayCluster.headGroupSpec.k8sPod")]
-    assert problems == [
-        "custom.rayCluster.headGroupSpec.k8sPod.podSpec.containers[0].name",
-        "custom.rayCluster.headGroupSpec.k8sPod.metadata.labels",
-    ]
-    assert list(group_template_problems(None, "custom")) == []
 
 
 SHARED = container_task(extendedResources={"sharedMemory": {"mountName": "shm", "mountPath": "/dev/shm"}})

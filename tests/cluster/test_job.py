@@ -300,9 +300,30 @@ def test_service_accounts() -> None:
                 "container.args",
                 "custom.rayCluster.headGroupSpec.k8sPod.podSpec.priority",
                 "custom.rayCluster.workerGroupSpec[0].k8sPod.podSpec.hostname",
-                "config.kuberay.submitter.resources.limits[cpu]",
+                'config["kuberay"].submitter.resources.limits[cpu]',
             ],
             id="D21 target, groups and submitter",
+        ),
+        pytest.param(
+            {
+                "custom": {
+                    "rayCluster": {
+                        "headGroupSpec": {"k8sPod": {"podSpec": {"priority": "x"}}, "rayStartParams": {"block": True}},
+                        "workerGroupSpec": [3, {"groupName": "w", "k8sPod": {"podSpec": {"hostname": 5}}}],
+                        "autoscalerOptions": {"env": [{"key": 1, "value": "v"}]},
+                    }
+                },
+                "config": {"kuberay": '{"version": 1, "submitter": {"resources": {"limits": {"cpu": 1}}}}'},
+            },
+            [
+                "custom.rayCluster.headGroupSpec.rayStartParams[block]",
+                "custom.rayCluster.workerGroupSpec[0]",
+                "custom.rayCluster.autoscalerOptions.env[0].key",
+                'config["kuberay"].submitter.resources.limits[cpu]',
+                "custom.rayCluster.headGroupSpec.k8sPod.podSpec.priority",
+                "custom.rayCluster.workerGroupSpec[1].k8sPod.podSpec.hostname",
+            ],
+            id="D21 what can't be read, and within what can, each fault once",
         ),
         pytest.param(
             {

@@ -205,14 +205,14 @@ def test_template_over_the_tasks() -> None:
         pytest.param(Extras(), [], id="nothing asked for"),
         pytest.param(
             Extras(submitter_resources={"limits": {"cpu": "lots"}}),
-            ["config.kuberay.submitter.resources.limits[cpu]"],
+            ['config["kuberay"].submitter.resources.limits[cpu]'],
             id="no quantity",
         ),
         pytest.param(
             Extras(submitter_template=K8sPod({"containers": [{"name": "A"}]}, {"a b": "c"})),
             [
-                "config.kuberay.submitter.template.podSpec.containers[0].name",
-                "config.kuberay.submitter.template.metadata.labels",
+                'config["kuberay"].submitter.template.podSpec.containers[0].name',
+                'config["kuberay"].submitter.template.metadata.labels',
             ],
             id="names and labels of the template",
         ),

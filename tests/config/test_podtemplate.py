@@ -42,20 +42,23 @@ def test_a_dict_stays_as_it_is_with_nulls_false_and_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("containers", "primary", "task_primary", "expected"),
+    ("containers", "primary", "expected"),
     [
-        pytest.param([{"name": "x", "image": "i"}, {"name": "trainer"}], "trainer", "", 1, id="the one named"),
-        pytest.param([{"name": "x"}, {"name": "ray-head"}], "primary", "", 1, id="else the one with Ray's name"),
-        pytest.param([{"name": "x"}, {"name": "main"}], "primary", "main", 1, id="else the task's primary"),
-        pytest.param([{"name": "x"}], "primary", "", 0, id="else the only one, without an image"),
-        pytest.param([{"name": "x", "image": "i"}], "primary", "", None, id="an only one with an image is a sidecar"),
-        pytest.param([{"name": "x"}, {"name": "y"}], "primary", "", None, id="two unknown ones are sidecars"),
-        pytest.param([], "primary", "", None, id="no containers"),
+        pytest.param([{"name": "x", "image": "i"}, {"name": "trainer"}], "trainer", 1, id="the one named"),
+        pytest.param([{"name": "x"}, {"name": "ray-head"}], "primary", 1, id="else the one with Ray's name"),
+        pytest.param([{"name": "x"}, {"name": "main"}], "primary", 1, id="else the task's primary"),
+        pytest.param([{"name": "x"}], "primary", 0, id="else the only one, without an image"),
+        pytest.param([{"name": "x", "image": "i"}], "primary", None, id="an only one with an image is a sidecar"),
+        pytest.param([{"name": "logs"}], "primary", None, id="an only one that is called as a sidecar of the task"),
+        pytest.param([{"$patch": "replace"}, {"name": "x"}], "", 1, id="a directive is no container"),
+        pytest.param([{"$patch": "replace"}, {"name": "x", "image": "i"}], "", None, id="nor one without an image"),
+        pytest.param([{"name": "x"}, {"name": "y"}], "primary", None, id="two unknown ones are sidecars"),
+        pytest.param([], "primary", None, id="no containers"),
     ],
 )
-def test_ray_container(containers: list[Any], primary: str, task_primary: str, expected: int | None) -> None:
+def test_ray_container(containers: list[Any], primary: str, expected: int | None) -> None:
     """D2: the Ray container of a group's template is found by four rules in their order."""
-    assert ray_container_of({"containers": containers}, primary, "ray-head", task_primary) == expected
+    assert ray_container_of({"containers": containers}, (primary, "ray-head", "main"), ["main", "logs"]) == expected
 
 
 ONE = {"containers": [{"name": "ray-head", "image": "i", "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}]}

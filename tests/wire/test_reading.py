@@ -21,6 +21,7 @@ from flytekitplugins.kuberay.wire import (
     RayTask,
     WorkerGroup,
     from_template,
+    read_template,
 )
 from flytekitplugins.kuberay.wire.raytask import RESOURCE_NAMES, UPSCALING_MODES
 from tests.wire.conftest import MakeTemplate
@@ -302,6 +303,18 @@ def test_faults_of_custom_come_in_one_error(
     with pytest.raises(TaskError) as caught:
         from_template(template(custom))
     assert [str(problem) for problem in caught.value.problems] == expected
+
+
+def test_what_can_be_read_comes_with_the_faults(template: MakeTemplate) -> None:
+    """A reader that looks for more faults gets all that can be read, each group at its own index."""
+    good = {"groupName": "b", "replicas": 2, "minReplicas": 1, "maxReplicas": 3}
+    ray, problems = read_template(template({"rayCluster": {"workerGroupSpec": [7, {"replicas": "x"}, good]}}))
+    assert [ray.workers[2], len(ray.workers)] == [WorkerGroup("b", 2, 1, 3), 3]
+    assert [problem.path.removeprefix("custom.rayCluster.workerGroupSpec") for problem in problems] == [
+        "[0]",
+        "[1].replicas",
+        "[1].groupName",
+    ]
 
 
 def test_extras_of_version_1(template: MakeTemplate) -> None:

@@ -9,14 +9,14 @@ from ..pod.checks import container_problems
 from ..quantity import parse_quantity
 from ..wire import AutoscalerOptions, Manifest
 
-_PATH = "custom.rayCluster.autoscalerOptions"
+AUTOSCALER_PATH = "custom.rayCluster.autoscalerOptions"
 
 
 def autoscaler_problems(options: AutoscalerOptions) -> Iterator[Problem]:
     """What is wrong with the environment and the resources that the task wants for its autoscaler."""
     resources = {"requests": dict(options.requests), "limits": dict(options.limits)}
     container = {"name": "autoscaler", "env": _env(options), "resources": resources}
-    yield from container_problems(container, _PATH)
+    yield from container_problems(container, AUTOSCALER_PATH)
 
 
 def build_autoscaler_options(options: AutoscalerOptions) -> Manifest:

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..config import RAY_HEAD, RAY_WORKER
+from ..config.podtemplate import ray_container_of
 from ..errors import Problem
 from ..pod import scheduling
-from ..pod.account import with_one_service_account
-from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problems
+from ..pod.checks import final_pod_problems
+from ..pod.containers import container_of
 from ..pod.environment import FAIL_ON_ERROR, merge_env, with_container_renamed, with_ordered_env
 from ..pod.merge import copied, merge_pod_spec
-from ..pod.resources import resources_of, with_gpu_name, with_sides_agreeing
 from ..pod.shared_memory import shared_memory_conflicts
-from ..pod.containers import container_of
 from ..pod.template import PodTemplate
 from ..settings import Settings
 from ..wire import FlyteTask, K8sPod, Manifest
+from .overlay import with_overlay
 
 _PORTS = [
     {"name": "redis", "containerPort": 6379},
@@ -45,12 +46,12 @@ class Role:
 
 
 def _resource_env(name: str, resource: str) -> Manifest:
-    return {"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "ray-worker", "resource": resource}}}
+    return {"name": name, "valueFrom": {"resourceFieldRef": {"containerName": RAY_WORKER, "resource": resource}}}
 
 
-HEAD = Role("ray-head", (_POD_IP,), {})
+HEAD = Role(RAY_HEAD, (_POD_IP,), {})
 WORKER = Role(
-    "ray-worker",
+    RAY_WORKER,
     (
         {"name": "RAY_DISABLE_DOCKER_CPU_WARNING", "value": "1"},
         {"name": "TYPE", "value": "worker"},
@@ -65,13 +66,6 @@ WORKER = Role(
 )
 
 
-def group_template_problems(pod: K8sPod | None, path: str) -> Iterator[Problem]:
-    """What is wrong with a group's own template as it was written."""
-    if pod is not None:
-        yield from pod_spec_problems(pod.pod_spec, f"{path}.podSpec")
-        yield from metadata_problems(pod.labels, pod.annotations, f"{path}.metadata")
-
-
 def build_group_template(
     task_pod: PodTemplate, role: Role, pod: K8sPod | None, task: FlyteTask, settings: Settings
 ) -> PodTemplate:
@@ -80,26 +74,20 @@ def build_group_template(
     Args:
         task_pod: What all groups start from.
         role: HEAD or WORKER.
-        pod: The group's own template, without `group_template_problems`.
+        pod: The group's own template, without `overlay_problems`.
         task: For its accelerator and interruptibility.
         settings: The platform's settings.
     """
-    spec = _with_ray_container(task_pod, role)
+    built = replace(task_pod, spec=_with_ray_container(task_pod, role), primary=role.container)
     if pod is not None:
-        spec = _merged(spec, _overlay(pod, task_pod, role, settings), role)
+        built = with_overlay(built, pod, _ray_container_name(pod, task_pod, role), task_pod.primary, settings)
+    spec = dict(built.spec)
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # D23 (design): else pods can't resolve each other
     spec = with_ordered_env(scheduling.with_platform_scheduling(spec, task, settings))
     if role is HEAD and settings.ray.logs_sidecar and spec.get("containers"):
         spec = _with_logs_sidecar(spec, settings.ray.logs_sidecar)
-    own = pod if pod is not None else K8sPod({})
-    return replace(
-        task_pod,
-        spec=spec,
-        labels={**task_pod.labels, **own.labels},
-        annotations={**task_pod.annotations, **own.annotations},
-        primary=role.container,
-    )
+    return replace(built, spec=spec)
 
 
 def group_problems(built: PodTemplate, task: FlyteTask, path: str) -> Iterator[Problem]:
@@ -124,61 +112,11 @@ def _with_ray_container(task_pod: PodTemplate, role: Role) -> Manifest:
     return {**spec, "containers": [ray, *(c for c in spec["containers"] if c is not primary)]}
 
 
-def _overlay(pod: K8sPod, task_pod: PodTemplate, role: Role, settings: Settings) -> Manifest:
-    """The group's own pod spec with its Ray container under the Ray container's name."""
-    spec = with_one_service_account(pod.pod_spec)
-    name = _ray_container_name(pod, task_pod, role)
-    for old in {name, task_pod.primary} - {""}:
-        spec = with_container_renamed(spec, old, role.container)
-    for field in ("containers", "initContainers"):
-        if spec.get(field):
-            spec[field] = [_overlay_container(c, name, role, settings) for c in spec[field]]
-    return spec
-
-
-def _overlay_container(container: Manifest, ray_name: str, role: Role, settings: Settings) -> Manifest:
-    renamed = {**container, "name": role.container} if ray_name and container.get("name") == ray_name else container
-    return (
-        {**renamed, "resources": with_gpu_name(resources_of(renamed), settings)}
-        if renamed.get("resources")
-        else renamed
-    )
-
-
 def _ray_container_name(pod: K8sPod, task_pod: PodTemplate, role: Role) -> str:
-    """Which container of a group's template is its Ray container; "" for none.
-
-    D2 (design): the one that it names as primary, the one called as Ray's, the one called as the task's primary, a lone
-    one without an image that is no sidecar of the task.
-    """
-    names = [container["name"] for container in pod.pod_spec.get("containers") or [] if "name" in container]
-    for wanted in (pod.primary_container_name, role.container, task_pod.primary):
-        if wanted in names:
-            return wanted
-    sidecars = {container["name"] for container in task_pod.spec["containers"]}
-    if len(names) == 1 and names[0] not in sidecars and not pod.pod_spec["containers"][0].get("image"):
-        return str(names[0])
-    return ""
-
-
-def _merged(spec: Manifest, overlay: Manifest, role: Role) -> Manifest:
-    """The pod spec with the group's on top, resources that were given on one side settled."""
-    merged = merge_pod_spec(spec, overlay)
-    for field in ("containers", "initContainers"):
-        given = {c["name"]: resources_of(c) for c in overlay.get(field) or [] if "name" in c}
-        known = {c["name"] for c in spec.get(field) or []}
-        if merged.get(field):
-            merged[field] = [
-                _settled(c, given[c["name"]]) if c["name"] in given.keys() & known else c for c in merged[field]
-            ]
-    if merged.get("containers"):  # D8 (design), whatever a `$patch` made of the order
-        merged["containers"] = sorted(merged["containers"], key=lambda c: bool(c["name"] != role.container))
-    return merged
-
-
-def _settled(container: Manifest, overlay: Manifest) -> Manifest:
-    resources = resources_of(container)
-    return {**container, "resources": with_sides_agreeing(resources, overlay)} if resources else container
+    """Which container of a group's template is its Ray container; "" for none."""
+    names = (pod.primary_container_name, role.container, task_pod.primary)
+    index = ray_container_of(pod.pod_spec, names, sidecars=[each["name"] for each in task_pod.spec["containers"]])
+    return "" if index is None else str(pod.pod_spec["containers"][index]["name"])
 
 
 def _with_logs_sidecar(spec: Manifest, sidecar: Mapping[str, object]) -> Manifest:

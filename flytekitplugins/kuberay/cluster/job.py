@@ -10,19 +10,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import Problem, TaskError
+from ..pod.containers import container_of
 from ..pod.metadata import valid_label_values
 from ..pod.secrets import secret_annotations, secret_labels
-from ..pod.containers import container_of
 from ..pod.template import PodTemplate, build_task_pod, target_problems
 from ..settings import Settings
 from ..settings.flyte import NodeSettings
-from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, from_template
+from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, read_template
 from . import names
-from .autoscaler import autoscaler_problems, build_autoscaler_options
+from .autoscaler import AUTOSCALER_PATH, autoscaler_problems, build_autoscaler_options
 from .entrypoint import argv_problems, format_entrypoint
-from .group import HEAD, WORKER, build_group_template, group_problems, group_template_problems
+from .group import HEAD, WORKER, build_group_template, group_problems
+from .overlay import overlay_problems
 from .patch import ready_for_api, with_patches
-from .submitter import build_submitter, built_submitter_problems, submitter_problems
+from .submitter import SUBMITTER_PATH, build_submitter, built_submitter_problems, submitter_problems
 
 API_VERSION = "ray.io/v1"
 KIND = "RayJob"
@@ -84,21 +85,23 @@ def _read(task: FlyteTask, settings: Settings, base: Manifest | None) -> RayTask
     Raises:
         TaskError: Something is; with all problems at once.
     """
-    problems: list[Problem] = []
-    ray = RayTask()
-    try:
-        ray = from_template(task.template)
-    except TaskError as error:
-        problems += error.problems
-    problems += target_problems(task, settings, base)
-    problems += group_template_problems(ray.head.k8s_pod if ray.head else None, _HEAD_PATH)
-    for index, group in enumerate(ray.workers):
-        problems += group_template_problems(group.k8s_pod, _WORKER_PATH.format(index))
-    if ray.autoscaler_options is not None:
+    ray, unread = read_template(task.template)
+    problems = [*unread, *target_problems(task, settings, base)]
+    pods = {_HEAD_PATH: ray.head.k8s_pod if ray.head else None}
+    pods |= {_WORKER_PATH.format(index): group.k8s_pod for index, group in enumerate(ray.workers)}
+    for path, pod in pods.items():
+        problems += overlay_problems(pod, path) if pod is not None else ()
+    # of what could not be read, the next two would tell in other words
+    if ray.autoscaler_options is not None and not _is_below(AUTOSCALER_PATH, unread):
         problems += autoscaler_problems(ray.autoscaler_options)
-    problems += submitter_problems(ray.extras)
+    if not _is_below(SUBMITTER_PATH, unread):
+        problems += submitter_problems(ray.extras)
     _refuse(problems)
     return ray
+
+
+def _is_below(path: str, problems: list[Problem]) -> bool:
+    return any(problem.path.startswith(path) for problem in problems)
 
 
 def _built_problems(

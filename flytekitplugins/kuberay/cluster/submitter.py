@@ -10,19 +10,18 @@ from dataclasses import replace
 
 from ..errors import Problem
 from ..pod import scheduling
-from ..pod.account import with_one_service_account
-from ..pod.checks import final_pod_problems, metadata_problems, pod_spec_problems
-from ..pod.environment import merge_env, platform_env, with_container_renamed
-from ..pod.merge import merge_pod_spec
-from ..pod.resources import resources_of, with_gpu_names, with_missing, with_sides_agreeing
+from ..pod.checks import container_problems, final_pod_problems
 from ..pod.containers import container_of
+from ..pod.environment import merge_env, platform_env, with_container_renamed
+from ..pod.resources import with_missing, with_sides_agreeing
 from ..pod.template import PodTemplate
 from ..settings import Settings
-from ..wire import Extras, FlyteTask, K8sPod, Manifest, RayTask
+from ..wire import CONFIG_PATH, Extras, FlyteTask, K8sPod, Manifest, RayTask
+from .overlay import overlay_problems, with_overlay
 from .submit_command import submit_command
 
 CONTAINER_NAME = "ray-job-submitter"
-_PATH = "config.kuberay.submitter"
+SUBMITTER_PATH = f"{CONFIG_PATH}.submitter"
 _KEPT = (
     "serviceAccountName",
     "imagePullSecrets",
@@ -41,13 +40,9 @@ _KEPT = (
 def submitter_problems(extras: Extras) -> Iterator[Problem]:
     """What is wrong with the submitter that the task asks for."""
     if extras.submitter_template is not None:
-        pod = extras.submitter_template
-        yield from pod_spec_problems(pod.pod_spec, f"{_PATH}.template.podSpec")
-        yield from metadata_problems(pod.labels, pod.annotations, f"{_PATH}.template.metadata")
+        yield from overlay_problems(extras.submitter_template, f"{SUBMITTER_PATH}.template")
     if extras.submitter_resources is not None:
-        resources = {"containers": [{"name": CONTAINER_NAME, "resources": extras.submitter_resources}]}
-        for problem in pod_spec_problems(resources, _PATH):
-            yield replace(problem, path=problem.path.replace(".containers[0]", ""))
+        yield from container_problems({"name": CONTAINER_NAME, "resources": extras.submitter_resources}, SUBMITTER_PATH)
 
 
 def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> PodTemplate:
@@ -62,19 +57,13 @@ def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settin
     scheduled = _without_gpu_scheduling(task_pod.spec, task, settings)
     spec: Manifest = {key: scheduled[key] for key in _KEPT if scheduled.get(key)}
     spec |= {"restartPolicy": "Never", "containers": [_container(task_pod, ray, settings)]}
-    own = ray.extras.submitter_template or K8sPod({})
-    return replace(
-        task_pod,
-        spec=_merged(spec, _overlay(own, settings)),
-        labels={**task_pod.labels, **own.labels},
-        annotations={**task_pod.annotations, **own.annotations},
-        primary=CONTAINER_NAME,
-    )
+    built, own = replace(task_pod, spec=spec, primary=CONTAINER_NAME), ray.extras.submitter_template
+    return built if own is None else with_overlay(built, own, _main_container(own), task_pod.primary, settings)
 
 
 def built_submitter_problems(built: PodTemplate) -> Iterator[Problem]:
     """What is wrong with the submitter's pod after all merges."""
-    yield from final_pod_problems(built.spec, built.primary, f"{_PATH}.template")
+    yield from final_pod_problems(built.spec, built.primary, f"{SUBMITTER_PATH}.template")
 
 
 def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manifest:
@@ -93,31 +82,14 @@ def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manif
     return {key: value for key, value in container.items() if value}
 
 
-def _merged(spec: Manifest, overlay: Manifest) -> Manifest:
-    """The pod spec with the user's on top, resources that were given on one side settled (design D19)."""
-    merged = merge_pod_spec(spec, overlay)
-    given: Manifest = next((c for c in overlay["containers"] if c.get("name") == CONTAINER_NAME), {})
-    merged["containers"] = [
-        {**c, "resources": with_sides_agreeing(resources_of(c), resources_of(given))}
-        if c.get("name") == CONTAINER_NAME
-        else c
-        for c in merged["containers"]
-    ]
-    return merged
+def _main_container(own: K8sPod) -> str:
+    """Which container of the user's template is the submitter's; "" for none.
 
-
-def _overlay(pod: K8sPod, settings: Settings) -> Manifest:
-    """The user's template with its main container, named as primary or alone, under the submitter's name."""
-    containers = pod.pod_spec.get("containers") or []
-    names = [container.get("name") for container in containers]
-    main = (
-        pod.primary_container_name if pod.primary_container_name in names else (names[0] if len(names) == 1 else None)
-    )
-    renamed = [
-        {**c, "name": CONTAINER_NAME} if c.get("name") == main and CONTAINER_NAME not in names else c
-        for c in containers
-    ]
-    return with_gpu_names(with_one_service_account({**pod.pod_spec, "containers": renamed}), settings)
+    Unlike a Ray container, an only one may have an image: the submitter's may be another than the task's.
+    """
+    names = [each["name"] for each in own.pod_spec.get("containers") or [] if each.get("name")]
+    wanted = [name for name in (CONTAINER_NAME, own.primary_container_name) if name in names]
+    return next(iter(wanted or (names if len(names) == 1 else [])), "")
 
 
 def _without_gpu_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:

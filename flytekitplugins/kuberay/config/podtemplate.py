@@ -6,7 +6,7 @@ alone. Nothing here loads `kubernetes`: its models tell their field names themse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME, PodTemplate
@@ -44,21 +44,22 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def ray_container_of(pod_spec: Mapping[str, Any], primary: str, ray_name: str, task_primary: str = "") -> int | None:
+def ray_container_of(pod_spec: Mapping[str, Any], names: Iterable[str], sidecars: Collection[str] = ()) -> int | None:
     """The place of the Ray container among the containers, None where all of them are sidecars (D2 of the design).
+
+    It is the one of the first name that one has, else the only one, if it has no image and is none of the sidecars.
 
     Args:
         pod_spec: Of a group's template.
-        primary: The template's primary container name, "" for none.
-        ray_name: ray-head or ray-worker.
-        task_primary: The name of the task's own primary container, "" where it is not known.
+        names: The template's primary container, ray-head or ray-worker, and the task's own primary container where
+            it is known; "" names none.
+        sidecars: The names of the other containers of the task's pod, where they are known.
     """
     containers = pod_spec.get("containers") or []
-    names = [container.get("name") for container in containers]
-    for name in (primary, ray_name, task_primary):
-        if name and name in names:
-            return names.index(name)
-    return 0 if len(containers) == 1 and not containers[0].get("image") else None
+    places = {each["name"]: place for place, each in enumerate(containers) if each.get("name")}  # `$patch` has none
+    named = [places[name] for name in names if name in places]
+    alone = [place for name, place in places.items() if name not in sidecars and not containers[place].get("image")]
+    return next(iter(named or (alone if len(places) == 1 else [])), None)
 
 
 def with_resources(
@@ -103,7 +104,7 @@ def group_problems(
     if found or template is None or (requests is None and limits is None):
         return
     spec = pod_spec_of(template)
-    index = ray_container_of(spec, primary_of(template), ray_name)
+    index = ray_container_of(spec, (primary_of(template), ray_name))
     if index is not None:
         container = with_resources(spec, index, ray_name, requests, limits)["containers"][index]
         merged = container["resources"]
@@ -176,7 +177,7 @@ def _primary_problems(path: str, template: PodTemplateLike, ray_name: str) -> It
     names = [str(container.get("name", "without a name")) for container in spec.get("containers") or []]
     if not names or not ray_name or primary in ("", PRIMARY_CONTAINER_DEFAULT_NAME):
         return
-    if ray_container_of(spec, primary, ray_name) is None:
+    if ray_container_of(spec, (primary, ray_name)) is None:
         what = f"is {primary!r}, but the containers are {', '.join(names)}"
         place = path.removesuffix(".pod_spec") + ".primary_container_name"
         yield Problem(place, what, f"name one of them, or call Ray's container {ray_name}")

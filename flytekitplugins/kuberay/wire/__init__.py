@@ -1,11 +1,13 @@
 """What a Ray task looks like on the wire: `RayJobConfig` <-> `RayTask` <-> the task template's `custom` and `config`.
 
 `from_config` makes a RayTask of what the user wrote, `to_custom` and `to_config_entry` write it into a template,
-`from_template` reads it back, from tasks of this package and of flytekitplugins-ray 1.13 to 1.16.
+`from_template` reads it back, from tasks of this package and of flytekitplugins-ray 1.13 to 1.16; `read_template` reads as
+much of it as can be read.
 """
 
 from .raytask import (
     CONFIG_KEY,
+    CONFIG_PATH,
     EXTRAS_VERSION,
     AutoscalerOptions,
     Extras,
@@ -16,11 +18,12 @@ from .raytask import (
     RayTask,
     WorkerGroup,
 )
-from .reading import from_template
+from .reading import from_template, read_template
 from .writing import from_config, to_config_entry, to_custom
 
 __all__ = [
     "CONFIG_KEY",
+    "CONFIG_PATH",
     "EXTRAS_VERSION",
     "AutoscalerOptions",
     "Extras",
@@ -32,6 +35,7 @@ __all__ = [
     "WorkerGroup",
     "from_config",
     "from_template",
+    "read_template",
     "to_config_entry",
     "to_custom",
 ]

@@ -13,6 +13,9 @@ from flyteidl.core.tasks_pb2 import TaskTemplate
 CONFIG_KEY = "kuberay"
 """The key of our extras in `TaskTemplate.config`."""
 
+CONFIG_PATH = f'config["{CONFIG_KEY}"]'
+"""Where they stand, for the reader of an error."""
+
 EXTRAS_VERSION = 1
 
 Manifest = dict[str, Any]

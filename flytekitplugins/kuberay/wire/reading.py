@@ -14,7 +14,7 @@ from ..config.checks import GROUP_NAME, GROUP_NAME_RULE
 from ..errors import Problem, TaskError
 from .protojson import boolean, count, has_field, list_of, mapping, message, one_of
 from .protojson import plain_struct, text, texts
-from .raytask import CONFIG_KEY, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
+from .raytask import CONFIG_KEY, CONFIG_PATH, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
 from .raytask import AutoscalerOptions, Extras, HeadGroup, K8sPod, RayTask, WorkerGroup
 from .runtime_env import read_runtime_env
 
@@ -79,10 +79,19 @@ _EXTRAS = message(
 def from_template(template: TaskTemplate) -> RayTask:
     """The Ray settings of a task template, of any release of this package or of flytekitplugins-ray since 1.13.
 
-    Keys are read in camelCase and snake_case; unknown ones are left aside, in `config["kuberay"]` with a warning.
-
     Raises:
         TaskError: `custom` or `config["kuberay"]` can't be read, or says what can't be; all problems at once.
+    """
+    ray, problems = read_template(template)
+    if problems:
+        raise TaskError(problems)
+    return ray
+
+
+def read_template(template: TaskTemplate) -> tuple[RayTask, list[Problem]]:
+    """What can be read of a task template's Ray settings, and what is wrong with the rest.
+
+    Keys are read in camelCase and snake_case; unknown ones are left aside, in `config["kuberay"]` with a warning.
     """
     problems: list[Problem] = []
     job = _read_custom(template, problems)
@@ -91,12 +100,10 @@ def from_template(template: TaskTemplate) -> RayTask:
     groups = cluster.get("workerGroupSpec", [])
     _check_group_names(groups, problems)
     runtime_env_yaml = read_runtime_env(job, problems)
-    if problems:
-        raise TaskError(problems)
     # False can't be told from unset: releases before ours never sent it
     shutdown = job.get("shutdownAfterJobFinishes") or None
     ttl = job.get("ttlSecondsAfterFinished") if shutdown else None
-    return RayTask(
+    ray = RayTask(
         workers=tuple(_worker_group(group) for group in groups),
         head=_head_group(cluster.get("headGroupSpec")),
         enable_autoscaling=cluster.get("enableAutoscaling", False),
@@ -107,6 +114,7 @@ def from_template(template: TaskTemplate) -> RayTask:
         ttl=ttl if extras.ttl is None else extras.ttl,
         extras=extras,
     )
+    return ray, problems
 
 
 def _read_custom(template: TaskTemplate, problems: list[Problem]) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def _read_custom(template: TaskTemplate, problems: list[Problem]) -> dict[str, A
 
 
 def _read_extras(entry: str, problems: list[Problem]) -> Extras:
-    path = f'config["{CONFIG_KEY}"]'
+    path = CONFIG_PATH
     if not entry:
         return Extras()
     try:
@@ -143,7 +151,7 @@ def _extras(found: Mapping[str, Any], problems: list[Problem]) -> Extras:
     if "address" in found:
         remedy = "use a plain @task that calls ray.init(address=...) itself, or drop address"
         what = "names a cluster of your own, but Flyte starts one for each Ray task"
-        problems.append(Problem(f'config["{CONFIG_KEY}"].address', what, remedy))
+        problems.append(Problem(f"{CONFIG_PATH}.address", what, remedy))
     return Extras(
         shutdown=found.get("shutdown"),
         ttl=found.get("ttl"),
@@ -184,7 +192,7 @@ def _head_group(found: Mapping[str, Any] | None) -> HeadGroup | None:
 
 def _worker_group(found: Mapping[str, Any]) -> WorkerGroup:
     return WorkerGroup(
-        group_name=found["groupName"],
+        group_name=found.get("groupName", ""),
         replicas=found.get("replicas", 0),
         min_replicas=found.get("minReplicas", 0),
         max_replicas=found.get("maxReplicas", 0),

@@ -71,7 +71,7 @@ def _group_pod(group: HeadNodeConfig | WorkerNodeConfig, ray_name: str, task_pri
     if group.requests is None and group.limits is None:
         return _pod_of(group.pod_template)
     pod = _pod_of(group.pod_template) or K8sPod({}, primary_container_name=PRIMARY_CONTAINER_DEFAULT_NAME)
-    index = podtemplate.ray_container_of(pod.pod_spec, pod.primary_container_name, ray_name, task_primary)
+    index = podtemplate.ray_container_of(pod.pod_spec, (pod.primary_container_name, ray_name, task_primary))
     return replace(
         pod, pod_spec=podtemplate.with_resources(pod.pod_spec, index, ray_name, group.requests, group.limits)
     )
