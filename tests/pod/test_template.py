@@ -41,7 +41,6 @@ def test_container_target() -> None:
                 "command": ["c"],
                 "args": ARGS,
                 "env": [{"name": "A", "value": "1"}],
-                "envFrom": [],
                 "resources": {"requests": AMOUNTS, "limits": AMOUNTS},
                 "terminationMessagePolicy": "FallbackToLogsOnError",
                 "imagePullPolicy": "Always",
@@ -67,8 +66,6 @@ def test_k8s_pod_target() -> None:
         "image": IMAGE,
         "args": ARGS,
         "tty": True,
-        "env": [],
-        "envFrom": [],
         "resources": {"requests": AMOUNTS, "limits": AMOUNTS},
     }
     zero = {"cpu": "0", "memory": "0"}

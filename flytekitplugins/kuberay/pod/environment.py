@@ -66,7 +66,8 @@ def identity_env(execution: TaskExecutionMetadata) -> list[Manifest]:
 def with_flyte_env(container: Manifest, execution: TaskExecutionMetadata, settings: Settings) -> Manifest:
     """The container with the platform's variables below its own, the execution's and Flyte's above them."""
     layers = (platform_env(settings), container.get("env") or [], execution_env(execution), identity_env(execution))
-    return {**container, "env": merge_env(*layers), "envFrom": _env_from(container.get("envFrom") or [], settings)}
+    settled = {"env": merge_env(*layers), "envFrom": _env_from(container.get("envFrom") or [], settings)}
+    return {key: value for key, value in {**container, **settled}.items() if value or key not in settled}
 
 
 def merge_env(*layers: Iterable[Mapping[str, Any]]) -> list[Manifest]:

@@ -1,8 +1,8 @@
 """What a Ray task looks like on the wire: `RayJobConfig` <-> `RayTask` <-> the task template's `custom` and `config`.
 
 `from_config` makes a RayTask of what the user wrote, `to_custom` and `to_config_entry` write it into a template,
-`from_template` reads it back, from tasks of this package and of flytekitplugins-ray 1.13 to 1.16; `read_template` reads as
-much of it as can be read.
+`from_template` reads it back, from tasks of this package and of flytekitplugins-ray 1.13 to 1.16; `read_template` as
+much as can be read.
 """
 
 from .raytask import (
