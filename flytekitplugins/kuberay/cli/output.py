@@ -1,4 +1,4 @@
-"""Standard output: a manifest alone, as YAML or JSON, in colour on a terminal."""
+"""Standard output: what was asked for and nothing else; a manifest as YAML or JSON, in colour on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ..wire import Manifest
-from ..wire.runtime_env import _RuntimeEnvDumper
+from ..wire.runtime_env import TextDumper, represent_text
 
 _LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, text in YAML 1.2."""
@@ -47,6 +47,15 @@ def print_manifest(manifest: Manifest, form: str, color: str) -> None:
     text = format_yaml(manifest) if form == "yaml" else json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     if color == "always" or (color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
         text = _colored(text, form)
+    print_text(text)
+
+
+def print_text(text: str) -> None:
+    """Writes a text to standard output.
+
+    Raises:
+        OSError: It can't be written; BrokenPipeError where the reader is gone.
+    """
     try:
         _write(text)
     except OSError:
@@ -70,22 +79,22 @@ def format_yaml(manifest: Manifest) -> str:
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
 
 
-class _Dumper(_RuntimeEnvDumper):
+class _Dumper(TextDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _represent_text(dumper: _Dumper, value: str) -> yaml.Node:
+def _represent_lines(dumper: _Dumper, value: str) -> yaml.Node:
     if _LINE_BREAKS_OF_OLD.search(value):
         style = '"'
     elif "\n" in value:
         style = "|"
     else:
-        return _RuntimeEnvDumper.yaml_representers[str](dumper, value)
+        return represent_text(dumper, value)
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _represent_lines)
 
 
 def _colored(text: str, form: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from ..config import SUBMISSION_MODES
 from .kinds import (
     DATA,
     DURATION,
@@ -30,7 +31,7 @@ class KuberaySettings:
 
     submission_mode: str = setting(
         "submission-mode",
-        choice("K8sJobMode", "HTTPMode", "SidecarMode"),
+        choice(*SUBMISSION_MODES),
         "K8sJobMode",
         "How KubeRay hands the job to the cluster, where the task does not say.",
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ..config.checks import INT32_MAX
 from ..errors import Problem
 
 Reader = Callable[[Any, str, list[Problem]], Any]
-INT32_MAX = 2**31 - 1
 T = TypeVar("T")
 
 

@@ -19,21 +19,22 @@ from .protojson import whole
 _AMBIGUOUS = re.compile(r"[-+._]*\d[\da-fA-FoOxX_.,:+-]*|[yYnN]")
 
 
-class _RuntimeEnvDumper(yaml.SafeDumper):
+class TextDumper(yaml.SafeDumper):
     """Writes text so that every YAML reader, 1.1 or 1.2, reads text."""
 
 
-def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    """The text's node, in quotes where a reader would take it for something else."""
     style = "'" if _AMBIGUOUS.fullmatch(value) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_RuntimeEnvDumper.add_representer(str, _represent_text)
+TextDumper.add_representer(str, represent_text)
 
 
 def format_runtime_env(runtime_env: Mapping[str, Any]) -> str:
     """The runtime environment as YAML with sorted keys, which every YAML reader understands alike."""
-    return yaml.dump(runtime_env, Dumper=_RuntimeEnvDumper)
+    return yaml.dump(runtime_env, Dumper=TextDumper)
 
 
 def to_base64(runtime_env: Mapping[str, Any]) -> str:
