@@ -7,6 +7,7 @@ Source: flyteplugins plugins/k8s/ray/ray.go (BuildResource, constructRayJob) and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Problem, TaskError
@@ -31,6 +32,15 @@ _HEAD_PATH = "custom.rayCluster.headGroupSpec.k8sPod"
 _WORKER_PATH = "custom.rayCluster.workerGroupSpec[{}].k8sPod"
 
 
+@dataclass(frozen=True)
+class _Pods:
+    """The pod templates of one RayJob; no submitter where KubeRay wants none."""
+
+    head: PodTemplate
+    workers: list[PodTemplate]
+    submitter: PodTemplate | None
+
+
 def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = None) -> Manifest:
     """The RayJob that runs the task.
 
@@ -44,31 +54,25 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
     """
     ray = _read(task, settings, base)
     task_pod = build_task_pod(task, settings, base)
-    head = build_group_template(task_pod, HEAD, ray.head.k8s_pod if ray.head else None, task, settings)
-    workers = [build_group_template(task_pod, WORKER, group.k8s_pod, task, settings) for group in ray.workers]
-    submitter = (
-        build_submitter(task_pod, ray, task, settings) if _submission_mode(ray, settings) == "K8sJobMode" else None
-    )
-    _refuse([*argv_problems(_argv(task_pod), "args"), *_built_problems(task, head, workers, submitter)])
+    argv = container_of(task_pod.spec, task_pod.primary)["args"]  # what the driver is to get
+    pods = _build_pods(task_pod, ray, task, settings)
+    _refuse([*argv_problems(argv, "args"), *_built_problems(pods, task)])
     job = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": _object_metadata(task_pod, ray, task, settings),
         "spec": {
-            "entrypoint": format_entrypoint(_argv(task_pod)),
+            "entrypoint": format_entrypoint(argv),
             "submissionMode": _submission_mode(ray, settings),
             **_ending(ray, settings),
             **_deadline(ray, settings),
             **({"runtimeEnvYAML": ray.runtime_env_yaml} if ray.runtime_env_yaml else {}),
             **({"backoffLimit": ray.extras.backoff_limit} if ray.extras.backoff_limit is not None else {}),
-            "rayClusterSpec": _cluster_spec(
-                ray, _pod_manifest(head, task), [_pod_manifest(w, task) for w in workers], settings
-            ),
-            **({"submitterPodTemplate": _pod_manifest(submitter, task, secrets=False)} if submitter else {}),
+            "rayClusterSpec": _cluster_spec(ray, pods, task, settings),
+            **({"submitterPodTemplate": _pod_manifest(pods.submitter, task, secrets=False)} if pods.submitter else {}),
         },
     }
-    patches = (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)
-    built: Manifest = ready_for_api(with_patches(job, patches))
+    built: Manifest = ready_for_api(with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)))
     return built
 
 
@@ -104,26 +108,27 @@ def _is_below(path: str, problems: list[Problem]) -> bool:
     return any(problem.path.startswith(path) for problem in problems)
 
 
-def _built_problems(
-    task: FlyteTask, head: PodTemplate, workers: list[PodTemplate], submitter: PodTemplate | None
-) -> Iterator[Problem]:
-    """What is wrong with the pods after all merges, each problem once: groups share the task's own."""
-    yield from group_problems(head, task, _HEAD_PATH)
-    for index, worker in enumerate(workers):
+def _build_pods(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> _Pods:
+    with_submitter = _submission_mode(ray, settings) == "K8sJobMode"
+    return _Pods(
+        head=build_group_template(task_pod, HEAD, ray.head.k8s_pod if ray.head else None, task, settings),
+        workers=[build_group_template(task_pod, WORKER, group.k8s_pod, task, settings) for group in ray.workers],
+        submitter=build_submitter(task_pod, ray, task, settings) if with_submitter else None,
+    )
+
+
+def _built_problems(pods: _Pods, task: FlyteTask) -> Iterator[Problem]:
+    """What is wrong with the pods after all merges, each at its wire path."""
+    yield from group_problems(pods.head, task, _HEAD_PATH)
+    for index, worker in enumerate(pods.workers):
         yield from group_problems(worker, task, _WORKER_PATH.format(index))
-    if submitter is not None:
-        yield from built_submitter_problems(submitter)
+    if pods.submitter is not None:
+        yield from built_submitter_problems(pods.submitter)
 
 
-def _refuse(problems: Iterator[Problem] | list[Problem]) -> None:
-    if found := list(problems):
-        raise TaskError(found)
-
-
-def _argv(task_pod: PodTemplate) -> list[str]:
-    """What the driver is to get: the arguments of the task's primary container."""
-    argv: list[str] = container_of(task_pod.spec, task_pod.primary)["args"]
-    return argv
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise TaskError(problems)
 
 
 def _submission_mode(ray: RayTask, settings: Settings) -> str:
@@ -178,7 +183,7 @@ def _seconds(duration: Any) -> int | None:
     return None if duration is None else int(duration.total_seconds())
 
 
-def _cluster_spec(ray: RayTask, head: Manifest, workers: list[Manifest], settings: Settings) -> Manifest:
+def _cluster_spec(ray: RayTask, pods: _Pods, task: FlyteTask, settings: Settings) -> Manifest:
     config = settings.ray
     head_params = _start_params(ray.head.ray_start_params if ray.head else None, config.defaults.head_node, settings)
     head_defaults = {
@@ -190,10 +195,11 @@ def _cluster_spec(ray: RayTask, head: Manifest, workers: list[Manifest], setting
             "serviceType": config.service_type,
             "enableIngress": config.enable_ingress,
             "rayStartParams": {**head_defaults, **head_params},
-            "template": head,
+            "template": _pod_manifest(pods.head, task),
         },
         "workerGroupSpecs": [
-            _worker_group(group, template, settings) for group, template in zip(ray.workers, workers, strict=True)
+            _worker_group(group, _pod_manifest(pod, task), settings)
+            for group, pod in zip(ray.workers, pods.workers, strict=True)
         ],
         "enableInTreeAutoscaling": ray.enable_autoscaling,
     }
