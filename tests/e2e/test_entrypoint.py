@@ -1,12 +1,15 @@
 """The entrypoint through the operator's command lines and a real Ray: each driver gets exactly the argv.
 
-The command lines are those of KubeRay 1.6.2; Ray is the installed one, 2.56 or newer. Older ones lose characters in
-K8sJobMode and SidecarMode whatever the entrypoint (the module's docstring says why).
+The command lines are those of KubeRay 1.6.2, and our own where the submitter has one. Ray is the installed one, and
+2.40: before 2.56 it joins an entrypoint's words without quoting, which our own command gets round in K8sJobMode.
+Nothing can in SidecarMode, so that is not tried with it.
 """
 
+import functools
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,21 +17,21 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from flytekitplugins.kuberay.cluster.entrypoint import format_entrypoint
+from flytekitplugins.kuberay.cluster.submit_command import submit_command
+from tests.command import output_of
 
 pytestmark = pytest.mark.e2e
 
 JOB_ENDS_WITHIN = 120  # seconds
-ENVIRONMENT = {
-    **os.environ,
-    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    "RAY_AUTH_MODE": "disabled",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
+INSTALLED, OLDER = "installed", "2.40.0"
+UV = Path(__file__).parents[2] / "tools" / "uv"
 HOSTILE = [
     *["", " ", "two  words", "tab\there", "line\nbreak", "break at the end\n", "carriage\rreturn\r\n", "back\\\nslash"],
     *["it's", 'say "hi"', """'"'""", '""', "C:\\data\\new\\", '\\"\\\\"', '{"a": ["b c", {"$d": "e\'f"}]}'],
@@ -38,7 +41,16 @@ HOSTILE = [
     *["naïve Ä 中文 🚀 \u00a0\u2028\u202e", "\x01\x1b[31m\x7f\x80\x9b", "{{.input}}"],
 ]
 
-Submit = Callable[[str, str, str], None]
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray head of our own, and the environment in which its programs run."""
+
+    address: str
+    environment: dict[str, str]
+
+
+Submit = Callable[[Cluster, str, list[str]], None]
 
 
 def _kubelet(text: str, environment: dict[str, str]) -> str:
@@ -53,30 +65,40 @@ def _kubelet(text: str, environment: dict[str, str]) -> str:
     return re.sub(r"\$(\$|\([^)]*\))", replaced, text)
 
 
-def _start_submitter(command: str, job: str) -> None:
-    environment = {**ENVIRONMENT, "RAY_JOB_SUBMISSION_ID": job}
-    subprocess.run(["/bin/bash", "-ce", "--", _kubelet(command, environment)], env=environment, check=True)
+def _start_submitter(cluster: Cluster, job: str, command: list[str], arguments: list[str]) -> None:
+    environment = cluster.environment | {"RAY_JOB_SUBMISSION_ID": job}
+    environment["RAY_DASHBOARD_ADDRESS"] = cluster.address.removeprefix("http://")
+    subprocess.run([*command, *(_kubelet(each, environment) for each in arguments)], env=environment, check=True)
 
 
-def k8s_job_mode(address: str, job: str, entrypoint: str) -> None:
+def kuberays_command(cluster: Cluster, job: str, argv: list[str]) -> None:
     """Source: common/job.go BuildJobSubmitCommand, rayjob_controller.go configureSubmitterContainer."""
+    address, entrypoint = cluster.address, format_entrypoint(argv)
     command = (
         f"if ! ray job status --address {address} {job} >/dev/null 2>&1 ; "
         f"then ray job submit --address {address} --no-wait --submission-id {job} -- {entrypoint.strip()} ; "
         f"fi ; ray job logs --address {address} --follow {job}"
     )
-    _start_submitter(command, job)
+    _start_submitter(cluster, job, ["/bin/bash", "-ce", "--"], [command])
 
 
-def sidecar_mode(address: str, job: str, entrypoint: str) -> None:
-    """Source: as for K8sJobMode, without the loop that waits for the dashboard."""
-    _start_submitter(f"ray job submit --address {address} --submission-id {job} -- {entrypoint.strip()} ;", job)
+def our_command(cluster: Cluster, job: str, argv: list[str]) -> None:
+    """What a submitter runs in K8sJobMode where the arguments need it."""
+    own = submit_command(argv, "") or submit_command([*argv, "$"], "")
+    _start_submitter(cluster, job, own["command"], [format_entrypoint(argv), own["args"][1]])
 
 
-def http_mode(address: str, job: str, entrypoint: str) -> None:
+def sidecar_mode(cluster: Cluster, job: str, argv: list[str]) -> None:
+    """Source: as for KubeRay's command, without the loop that waits for the dashboard."""
+    entrypoint = format_entrypoint(argv).strip()
+    command = f"ray job submit --address {cluster.address} --submission-id {job} -- {entrypoint} ;"
+    _start_submitter(cluster, job, ["/bin/bash", "-ce", "--"], [command])
+
+
+def http_mode(cluster: Cluster, job: str, argv: list[str]) -> None:
     """Source: dashboard_httpclient.go ConvertRayJobToReq, SubmitJobReq."""
-    body = json.dumps({"entrypoint": entrypoint, "submission_id": job}).encode()
-    request = urllib.request.Request(f"{address}/api/jobs/", body, {"Content-Type": "application/json"})
+    body = json.dumps({"entrypoint": format_entrypoint(argv), "submission_id": job}).encode()
+    request = urllib.request.Request(f"{cluster.address}/api/jobs/", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
 
@@ -109,19 +131,45 @@ def _wait(ready: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """The dashboard of a Ray head of our own."""
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of the older Ray."""
+    folder = tmp_path_factory.mktemp("older") / "venv"
+    output_of(UV, "venv", "--quiet", "--python", sys.executable, folder)
+    install = ("pip", "install", "--quiet", "--compile-bytecode", "--python", folder / "bin" / "python")
+    output_of(UV, *install, f"ray[default]=={OLDER}", "setuptools<81")  # its dashboard imports pkg_resources
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def clusters(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Cluster]]:
+    """A head of each Ray, started when it is asked for."""
+    with ExitStack() as running:
+
+        @functools.cache
+        def cluster(ray: str) -> Cluster:
+            programs = request.getfixturevalue("older") if ray == OLDER else Path(sys.executable).parent
+            path = f"{programs}:{os.environ['PATH']}"
+            off = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+            return running.enter_context(_head({**os.environ, **off, "PATH": path}))
+
+        yield cluster
+
+
+@contextmanager
+def _head(environment: dict[str, str]) -> Iterator[Cluster]:
     dashboard, *ports = (_free_port() for _ in range(4))
     gcs, agent, client = ports
     with tempfile.TemporaryDirectory(prefix="ray-") as folder:  # pytest's is too deep for Ray's sockets
         options = ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--port={gcs}", "--num-cpus=1"]
         options += [f"--dashboard-agent-listen-port={agent}", f"--ray-client-server-port={client}"]
         options += ["--node-ip-address=127.0.0.1", f"--temp-dir={folder}", "--object-store-memory=80000000"]
-        head = subprocess.Popen(["ray", "start", "--head", "--block", *options], env=ENVIRONMENT)
+        program = shutil.which("ray", path=environment["PATH"])
+        assert program is not None
+        head = subprocess.Popen([program, "start", "--head", "--block", *options], env=environment)
         try:
             address = f"http://127.0.0.1:{dashboard}"
             _wait(lambda: _dashboard_answers(address))
-            yield address
+            yield Cluster(address, environment)
         finally:
             head.terminate()  # with --block it ends what it started
             head.wait()
@@ -135,11 +183,14 @@ def driver(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "submit",
+    ("ray", "submit"),
     [
-        pytest.param(k8s_job_mode, id="K8sJobMode"),
-        pytest.param(sidecar_mode, id="SidecarMode"),
-        pytest.param(http_mode, id="HTTPMode"),
+        pytest.param(INSTALLED, kuberays_command, id="KubeRay's command in K8sJobMode"),
+        pytest.param(INSTALLED, our_command, id="our command in K8sJobMode"),
+        pytest.param(INSTALLED, sidecar_mode, id="SidecarMode"),
+        pytest.param(INSTALLED, http_mode, id="HTTPMode"),
+        pytest.param(OLDER, our_command, id="our command in K8sJobMode, Ray 2.40"),
+        pytest.param(OLDER, http_mode, id="HTTPMode, Ray 2.40"),
     ],
 )
 @pytest.mark.parametrize(
@@ -150,13 +201,36 @@ def driver(tmp_path: Path) -> list[str]:
     ],
 )
 def test_the_driver_gets_the_argv(
-    address: str, driver: list[str], tmp_path: Path, submit: Submit, arguments: list[str]
+    clusters: Callable[[str], Cluster],
+    driver: list[str],
+    tmp_path: Path,
+    ray: str,
+    submit: Submit,
+    arguments: list[str],
 ) -> None:
     """What the user's program sees is what the task says, in each submission mode."""
-    job = f"{submit.__name__}-{len(arguments)}"
+    cluster, job = clusters(ray), f"{submit.__name__}-{len(arguments)}"
 
-    submit(address, job, format_entrypoint([*driver, *arguments]))
-    _wait(lambda: _job_status(address, job) in {"SUCCEEDED", "FAILED", "STOPPED"})
+    submit(cluster, job, [*driver, *arguments])
+    _wait(lambda: _job_status(cluster.address, job) in {"SUCCEEDED", "FAILED", "STOPPED"})
 
     assert json.loads((tmp_path / "got.json").read_text()) == arguments
-    assert _job_status(address, job) == "SUCCEEDED"
+    assert _job_status(cluster.address, job) == "SUCCEEDED"
+
+
+def test_an_ordinary_argv_needs_no_command_of_ours(
+    clusters: Callable[[str], Cluster], driver: list[str], tmp_path: Path
+) -> None:
+    """Flyte's arguments survive KubeRay's command with any Ray, so that it stays."""
+    argv = ["pyflyte-execute", "--inputs", "s3://b/f0/n0/data/inputs.pb", "--prev-checkpoint", '""', "--", "x", ""]
+    assert submit_command(argv, "") == {}
+    kuberays_command(clusters(OLDER), "ordinary", [*driver[:1], _script_of(driver, tmp_path), driver[3], *argv])
+    _wait(lambda: _job_status(clusters(OLDER).address, "ordinary") in {"SUCCEEDED", "FAILED", "STOPPED"})
+    assert json.loads((tmp_path / "got.json").read_text()) == argv
+
+
+def _script_of(driver: list[str], folder: Path) -> str:
+    """The driver's program as a file: `python -c` is no ordinary argument."""
+    script = folder / "driver.py"
+    script.write_text(driver[2], encoding="utf-8")
+    return str(script)
