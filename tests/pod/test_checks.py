@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from flytekitplugins.kuberay.errors import Problem
 from flytekitplugins.kuberay.pod.checks import (
     final_pod_problems,
-    is_metadata_key,
     metadata_problems,
     pod_spec_problems,
 )
@@ -171,33 +170,6 @@ MOUNTING = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath
 def test_final_pod_problems(spec: Manifest, expected: list[Problem]) -> None:
     """A pod after all merges: what only then can be seen."""
     assert list(final_pod_problems(spec, "c", "head")) == expected
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        pytest.param("app", True, id="a name"),
-        pytest.param("App.Name_1-x", True, id="letters of any case, digits, punctuation within"),
-        pytest.param("example.com/app", True, id="with a prefix"),
-        pytest.param("x" * 63, True, id="63 characters"),
-        pytest.param("x" * 64, False, id="64 characters"),
-        pytest.param("a." * 126 + "a/x", True, id="a prefix of 253 characters"),
-        pytest.param("a." * 127 + "a/x", False, id="a longer prefix"),
-        pytest.param("", False, id="nothing"),
-        pytest.param("-app", False, id="punctuation first"),
-        pytest.param("app.", False, id="punctuation last"),
-        pytest.param("a b", False, id="a blank"),
-        pytest.param("ä", False, id="a letter that is no ASCII"),
-        pytest.param("app\n", False, id="a newline behind"),
-        pytest.param("/app", False, id="an empty prefix"),
-        pytest.param("example.com/", False, id="a prefix alone"),
-        pytest.param("Example.com/app", False, id="an upper-case prefix"),
-        pytest.param("a/b/c", False, id="two slashes"),
-    ],
-)
-def test_is_metadata_key(key: str, expected: bool) -> None:
-    """Which keys Kubernetes takes for labels and annotations."""
-    assert is_metadata_key(key) is expected
 
 
 def test_metadata_problems() -> None:

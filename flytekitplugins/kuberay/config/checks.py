@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from flytekit.core.resources import Resources
 
 from ..errors import Problem
 from ..quantity import is_quantity, parse_quantity
+from ..syntax import is_dns_label, is_label_value
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {
@@ -26,9 +26,7 @@ RESOURCE_NAMES = {
 }
 """Field of flytekit's Resources -> Kubernetes resource name, as flytekit's `pod_spec_from_resources` has them."""
 
-GROUP_NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label, of the lower-cased name
 GROUP_NAME_RULE = "use letters, digits and '-', begin and end with a letter or digit, at most 63"
-_LABEL_VALUE = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _MAX_DEPTH = 50
 
 
@@ -52,7 +50,7 @@ def group_name(path: str, value: Any) -> Iterator[Problem]:
     """
     if not isinstance(value, str):
         yield Problem(path, f"is {shown(value)}", "write text in quotes")
-    elif not GROUP_NAME.fullmatch(value.lower().replace("_", "-")):
+    elif not is_dns_label(value.lower().replace("_", "-")):
         yield Problem(path, f"is {value!r}", GROUP_NAME_RULE)
 
 
@@ -73,7 +71,7 @@ def text(path: str, value: Any) -> Iterator[Problem]:
 def label_value(path: str, value: Any) -> Iterator[Problem]:
     """The problem of a value that can't be a Kubernetes label's."""
     yield from text(path, value)
-    if isinstance(value, str) and value and not _LABEL_VALUE.fullmatch(value):
+    if isinstance(value, str) and not is_label_value(value):
         rule = "use letters, digits, '-', '_' and '.', begin and end with a letter or digit, at most 63"
         yield Problem(path, f"is {shown(value)}", rule)
 

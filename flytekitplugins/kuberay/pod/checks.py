@@ -12,16 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Problem
+from ..quantity import parse_quantity
+from ..syntax import is_dns_label, is_label_key
 from ..wire import Manifest
 from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
-from ..quantity import parse_quantity
 from .schema import type_problems
 
 DIRECTIVES = ("replace", "delete", "merge")
-DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
 _CONTAINER_LISTS = (*LISTS, "ephemeralContainers")
 _KEYED_IN_CONTAINERS = frozenset({"env", "ports", "volumeMounts", "volumeDevices"})
@@ -68,7 +66,7 @@ def metadata_problems(labels: Mapping[str, str], annotations: Mapping[str, str],
     """Label and annotation keys that Kubernetes refuses, and annotations that are too large together."""
     for field, keys in (("labels", labels), ("annotations", annotations)):
         for key in keys:
-            if not is_metadata_key(key):
+            if not is_label_key(key):
                 remedy = "write [prefix.example.com/]name, the name with letters, digits, '-', '_' and '.', at most 63"
                 yield Problem(f"{path}.{field}", f"{key!r} is no valid key", remedy)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
@@ -78,14 +76,6 @@ def metadata_problems(labels: Mapping[str, str], annotations: Mapping[str, str],
             f"hold {size} bytes, more than Kubernetes' {_MAX_METADATA}",
             "put large text elsewhere",
         )
-
-
-def is_metadata_key(key: str) -> bool:
-    """Whether Kubernetes takes the text as a label's or annotation's key."""
-    prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
-        return False
-    return _NAME_PART.fullmatch(name) is not None
 
 
 def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Problem]:
@@ -139,7 +129,7 @@ def _name_problems(spec: Manifest, path: str) -> Iterator[Problem]:
         name = container.get("name")
         if not name:
             yield Problem(f"{where}.name", "the container has no name", "give it one")
-        elif not DNS_LABEL.fullmatch(name):
+        elif not is_dns_label(name):
             yield Problem(
                 f"{where}.name", f"{name!r} is no DNS label", "use lower-case letters, digits and '-', at most 63"
             )
@@ -163,7 +153,7 @@ def _env_problems(entries: Iterable[Manifest], path: str) -> Iterator[Problem]:
 
 def _volume_problems(spec: Manifest, path: str) -> Iterator[Problem]:
     for index, volume in enumerate(spec.get("volumes") or []):
-        if set(volume) != {PATCH} and not DNS_LABEL.fullmatch(volume.get("name") or ""):
+        if set(volume) != {PATCH} and not is_dns_label(volume.get("name") or ""):
             remedy = "use lower-case letters, digits and '-', at most 63"
             yield Problem(f"{path}.volumes[{index}].name", f"{volume.get('name')!r} is no DNS label", remedy)
 

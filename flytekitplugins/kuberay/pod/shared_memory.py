@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import Problem
+from ..quantity import is_quantity, parse_quantity
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import has_field
-from ..quantity import is_quantity, parse_quantity
 
 
 def shared_memory_of(task: FlyteTask) -> tuple[Manifest, Manifest] | None:

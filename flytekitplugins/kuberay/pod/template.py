@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Problem
+from ..quantity import is_quantity
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import has_field, plain_struct, which
@@ -26,7 +27,6 @@ from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .platform import platform_problems
 from .processed import unmerged
-from ..quantity import is_quantity
 from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
 from .shared_memory import shared_memory_problems, with_shared_memory
 

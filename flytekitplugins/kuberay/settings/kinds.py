@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from ..errors import Problem
 from ..quantity import is_quantity, parse_quantity
+from ..syntax import is_label_key
 
 Section = TypeVar("Section")
 
@@ -35,8 +36,6 @@ _GO_UNITS = {
     "h": 60 * _MINUTE,
 }
 _GO_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_LABEL_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-_LABEL_KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ def _read_quantity(value: Any, place: Place) -> Any:
 
 
 def _read_label_key(value: Any, place: Place) -> Any:
-    if not isinstance(value, str) or not _LABEL_KEY.fullmatch(value):
+    if not isinstance(value, str) or not is_label_key(value):
         place.refuse("a Kubernetes label key", value, "write it as example.com/name")
     return value
 

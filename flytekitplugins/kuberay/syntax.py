@@ -1,0 +1,30 @@
+"""What Kubernetes takes as a name, and as the key or value of a label; amounts have `quantity`.
+
+Source: k8s.io/apimachinery/pkg/util/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether the text can be the name of a container, a volume or, in small letters, a worker group."""
+    return _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_label_key(text: str) -> bool:
+    """Whether the text can be the key of a label or an annotation."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return _LABEL.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the text can be the value of a label; an empty one can."""
+    return not text or _LABEL.fullmatch(text) is not None
