@@ -14,7 +14,8 @@ from ..errors import Problem, TaskError
 from ..pod.containers import container_of
 from ..pod.metadata import valid_label_values
 from ..pod.secrets import secret_annotations, secret_labels
-from ..pod.template import PodTemplate, build_task_pod, target_problems
+from ..pod.target import target_problems
+from ..pod.template import PodTemplate, build_task_pod
 from ..settings import Settings
 from ..settings.flyte import NodeSettings
 from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, read_template

@@ -7,31 +7,23 @@ Source: flyteplugins flytek8s/pod_helper.go (ToK8sPodSpec, BuildRawPod, ApplyFly
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ..errors import Problem
-from ..quantity import is_quantity
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
-from ..wire.protojson import has_field, plain_struct, which
+from ..wire.protojson import has_field
 from . import scheduling
 from .account import service_account, with_one_service_account
-from .arguments import argument_problems, with_rendered_arguments
-from .base import base_container, base_problems, over_base, template_spec
-from .checks import container_problems, content_problems, metadata_problems, shape_problems
-from .containers import container_of, each_container, with_each_container
+from .arguments import with_rendered_arguments
+from .base import base_container, over_base, template_spec
+from .containers import with_each_container
 from .environment import with_flyte_env
-from .merge import PATCH
 from .metadata import task_annotations, task_labels
-from .platform import platform_problems
 from .processed import unmerged
 from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
-from .shared_memory import shared_memory_problems, with_shared_memory
-
-CONTAINER_NAME = "flyte-task"
-"""The primary container of a container target, which has no name of its own, before it becomes a Ray container."""
+from .shared_memory import with_shared_memory
+from .target import CONTAINER_NAME, own_pod_spec, primary_name
 
 
 @dataclass(frozen=True)
@@ -42,24 +34,6 @@ class PodTemplate:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     primary: str
-
-
-def target_problems(task: FlyteTask, settings: Settings, base: Manifest | None) -> Iterator[Problem]:
-    """What is wrong with the task's own pod, with the base PodTemplate it names, and with the execution's metadata."""
-    problems = list(base_problems(task, settings, base))
-    yield from problems
-    yield from platform_problems(settings)
-    yield from metadata_problems(task.execution.labels, task.execution.annotations, "execution")
-    decorator = task.template.metadata.metadata
-    yield from metadata_problems(decorator.labels, decorator.annotations, "metadata.metadata")
-    yield from shared_memory_problems(task)
-    match which(task.template, "target"):
-        case "container":
-            yield from _container_problems(task)
-        case "k8s_pod":
-            yield from _k8s_pod_problems(task, settings, None if problems else base)
-        case _:
-            yield Problem("taskTemplate", "has neither a container nor a k8sPod", "a Ray task needs one of them to run")
 
 
 def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -> PodTemplate:
@@ -81,19 +55,12 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
     return PodTemplate(spec, task_labels(task, settings, base), task_annotations(task, settings, base), primary)
 
 
-def primary_name(task: FlyteTask) -> str:
-    """The name of a K8sPod target's primary container; "" where none is named and there are several."""
-    named = task.template.k8s_pod.primary_container_name or task.template.config.get("primary_container_name", "")
-    containers = [each for each in _list_of(_pod_spec(task), "containers") if isinstance(each, Mapping)]
-    return named or (str(containers[0].get("name") or "") if len(containers) == 1 else "")
-
-
 def _raw_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -> tuple[Manifest, str]:
     """The pod as the task defines it, and its primary container. Source: pod_helper.go BuildRawPod."""
     if has_field(task.template, "container"):
         return {"containers": [_raw_container(task, settings)]}, CONTAINER_NAME
     primary = primary_name(task)
-    own = _without_empty_lists(unmerged(_pod_spec(task), task, settings, base, primary), primary)
+    own = _without_empty_lists(unmerged(own_pod_spec(task), task, settings, base, primary), primary)
     return with_one_service_account(own), primary
 
 
@@ -111,12 +78,6 @@ def _raw_container(task: FlyteTask, settings: Settings) -> Manifest:
         "imagePullPolicy": settings.k8s.image_pull_policy,
     }
     return {key: value for key, value in raw.items() if value}
-
-
-def _pod_spec(task: FlyteTask) -> Manifest:
-    """The K8sPod target's pod spec; nulls stay, whole numbers are integers."""
-    spec: Manifest = plain_struct(task.template.k8s_pod.pod_spec)
-    return spec
 
 
 def _without_empty_lists(spec: Manifest, primary: str) -> Manifest:
@@ -184,73 +145,3 @@ def _with_default_affinity(spec: Manifest, base_spec: Manifest, settings: Settin
     if not default or spec.get("affinity") is not None or base_spec.get("affinity"):
         return spec
     return {**spec, "affinity": default}
-
-
-def _list_of(spec: Manifest, field: str) -> list[Any]:
-    found = spec.get(field)
-    return found if isinstance(found, list) else []
-
-
-def _container_problems(task: FlyteTask) -> Iterator[Problem]:
-    container = task.template.container
-    if not container.image:
-        yield Problem(
-            "container.image", "the container has no image", "set container_image or the image of the workflow"
-        )
-    if not container.args:
-        yield Problem(
-            "container.args", "the container has no args, so there is nothing to run", "register the task with flytekit"
-        )
-    for side in ("requests", "limits"):
-        for index, entry in enumerate(getattr(container.resources, side)):
-            if not is_quantity(entry.value):
-                path = f"container.resources.{side}[{index}]"
-                yield Problem(path, f"{entry.value!r} is no Kubernetes quantity", "write 500m, 2 or 4Gi")
-    env = [{"name": pair.key} for pair in container.env]
-    yield from container_problems({"name": CONTAINER_NAME, "env": env}, "container")
-    yield from argument_problems({"command": list(container.command), "args": list(container.args)}, task, "container")
-
-
-def _k8s_pod_problems(task: FlyteTask, settings: Settings, base: Manifest | None) -> Iterator[Problem]:
-    path, spec = "k8sPod.podSpec", _pod_spec(task)
-    metadata = task.template.k8s_pod.metadata
-    yield from metadata_problems(metadata.labels, metadata.annotations, "k8sPod.metadata")
-    if problems := shape_problems(spec, path):
-        yield from problems
-        return
-    if not spec.get("containers"):
-        yield Problem(f"{path}.containers", "the pod has no container", "the primary container is needed")
-        return
-    primary = primary_name(task)
-    problems = content_problems(unmerged(spec, task, settings, base, primary), path)
-    problems += _removal_problems(spec, path)
-    yield from problems
-    if not problems:
-        yield from _primary_problems(spec, primary, path, task)
-
-
-def _removal_problems(spec: Manifest, path: str) -> Iterator[Problem]:
-    """Directives in place of containers: nothing of the base PodTemplate comes that the task does not name anyway."""
-    for place, container in each_container(spec, path):
-        if PATCH in container and ("name" not in container or container[PATCH] == "delete"):
-            yield Problem(f"{place}.{PATCH}", "takes no container away here", "drop it")
-
-
-def _primary_problems(spec: Manifest, primary: str, path: str, task: FlyteTask) -> Iterator[Problem]:
-    names = [container["name"] for container in spec["containers"]]
-    if not primary:
-        yield Problem(
-            path, f"none of its containers {', '.join(names)} is named as the primary one", "set primary_container_name"
-        )
-    elif primary not in names:
-        yield Problem(
-            path, f"no container is called {primary!r}, the primary_container_name", f"name one of {', '.join(names)}"
-        )
-    elif not container_of(spec, primary).get("args"):
-        yield Problem(
-            f"{path}: container {primary!r}",
-            "has no args, so there is nothing to run",
-            "register the task with flytekit",
-        )
-    for place, container in each_container(spec, path):
-        yield from argument_problems(container, task, place)
