@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.errors import SettingsError
 from flytekitplugins.kuberay.settings import Settings, TemplateLogPlugin, load_settings, parse_settings
-from flytekitplugins.kuberay.settings.reference import with_tables
 
 # Printed by Flyte v1.16.8's own code (the k8s and ray config sections after loading an empty file), its null as the
 # empty value of the kind.
@@ -802,15 +801,3 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         ": can't be read: Is a directory; name a file that can be",
         "/latin.yaml: is not UTF-8 at byte 3; save it as UTF-8",
     ]
-
-
-def test_the_documentation_is_up_to_date() -> None:
-    """docs/settings.md holds the tables that the code gives."""
-    text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert with_tables(text) == text
-
-
-def test_tables_need_their_marks() -> None:
-    """A document without the marks is refused, not overwritten."""
-    with pytest.raises(ValueError, match="must hold the lines"):
-        with_tables("# Settings\n")
