@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
-from hypothesis import given
-from hypothesis import strategies as st
 
-from flytekitplugins.kuberay.cluster.phase import WAITING, Results, UserError, needs_results, phase_of
-from flytekitplugins.kuberay.cluster.status import JobView, shortened, view_of
+from flytekitplugins.kuberay.cluster.phase import (
+    ENDED_DEPLOYMENTS,
+    WAITING,
+    Results,
+    UserError,
+    Verdict,
+    by_results,
+    needs_results,
+    phase_of,
+)
+from flytekitplugins.kuberay.cluster.status import JobView, view_of
 
 STATUSES = Path(__file__).parents[1] / "statuses"
 PHASES = {
@@ -94,7 +102,67 @@ def test_every_recording_is_replayed() -> None:
 
 def test_every_state_of_kuberay_has_its_place() -> None:
     """Before the run, the run, and the ends: nothing of KubeRay's is unknown to us."""
-    assert set(WAITING) | {"Running", "Complete", "Failed", "ValidationFailed"} == set(DEPLOYMENTS)
+    assert set(WAITING) | {"Running", *ENDED_DEPLOYMENTS} == set(DEPLOYMENTS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [("JobDeploymentStatus", DEPLOYMENTS), ("JobStatus", JOBS), ("JobFailedReason", REASONS)],
+)
+def test_the_states_are_those_of_the_installed_kuberay(kind: str, known: tuple[str, ...]) -> None:
+    """Its CRDs call them texts; its Go source, which the tests' cluster comes from, lists them."""
+    cache = Path(os.environ.get("GOMODCACHE", Path.home() / "go" / "pkg" / "mod"))
+    sources = sorted(cache.glob("github.com/ray-project/kuberay/ray-operator@v1.6.2/apis/ray/v1/rayjob_types.go"))
+    if not sources:
+        pytest.skip("KubeRay's Go source is not in the module cache")
+    text = sources[0].read_text(encoding="utf-8")
+    assert sorted(re.findall(rf'^\t\w+\s+{kind}\s+= "(\w*)"', text, re.MULTILINE)) == sorted(known)
+
+
+ANY: tuple[str, ...] = ()
+ENDS = ("Running", "Complete", "Failed", "ValidationFailed")
+BOTH = (True, False)
+TABLE: list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[Results, ...], tuple[bool, ...], str]] = [
+    (("", "Waiting", "Suspending", "Suspended"), ANY, ANY, (), BOTH, "QUEUED"),
+    (("Initializing", "Retrying"), ANY, ANY, (), BOTH, "INITIALIZING"),
+    (("Running",), ("", "PENDING", "RUNNING"), ANY, (), BOTH, "RUNNING"),
+    (ENDS, ANY, ANY, (FATAL, RECOVERABLE), (True,), "SUCCEEDED"),  # propeller reads error.pb
+    (ENDS, ANY, ANY, (FATAL,), (False,), "FAILED"),
+    (ENDS, ANY, ANY, (RECOVERABLE,), (False,), "RETRYABLE_FAILED"),
+    (ENDS, ("STOPPED",), ANY, (), BOTH, "FAILED"),
+    (ENDS, ANY, ANY, (OUTPUTS,), BOTH, "SUCCEEDED"),
+    (ENDS, ("SUCCEEDED",), ANY, (), (False,), "SUCCEEDED"),
+    (ENDS, ("SUCCEEDED",), ANY, (UNREADABLE,), (True,), "SUCCEEDED"),  # propeller reads outputs.pb itself
+    (("Running",), ("SUCCEEDED",), ANY, (NOTHING,), (True,), "RUNNING"),  # outputs that may still come
+    (ENDS, ("SUCCEEDED",), ANY, (NOTHING,), (True,), "RETRYABLE_FAILED"),
+    (ENDS, ANY, ("DeadlineExceeded", "ValidationFailed"), (), BOTH, "FAILED"),
+    (ENDS, ("FAILED",), ("AppFailed", ""), (), BOTH, "FAILED"),
+    (ENDS, ANY, ("AppFailed",), (), BOTH, "RETRYABLE_FAILED"),  # KubeRay lost the head
+    (ENDS, ANY, ("SubmissionFailed", "PreRunningDeadlineExceeded"), (), BOTH, "RETRYABLE_FAILED"),
+    (ENDS, ANY, ("JobDeploymentStatusTransitionGracePeriodExceeded",), (), BOTH, "RETRYABLE_FAILED"),
+    (("ValidationFailed",), ANY, ("",), (), BOTH, "FAILED"),
+    (ENDS, ANY, ("",), (), BOTH, "RETRYABLE_FAILED"),
+]
+"""Deployment states, job states, reasons, result files, whether outputs are declared; the first row that fits counts.
+
+An empty tuple fits any."""
+
+
+def row_of(deployment: str, job: str, reason: str, results: Results, has_outputs: bool) -> str:
+    """The phase of the first row that fits, or what has none."""
+    for deployments, jobs, reasons, files, outputs, expected in TABLE:
+        fits = deployment in deployments and (not jobs or job in jobs) and (not reasons or reason in reasons)
+        if fits and (not files or results in files) and has_outputs in outputs:
+            return expected
+    return f"no row for {deployment!r}, {job!r}, {reason!r}, {results}, {has_outputs}"
+
+
+def test_every_combination_has_a_row_and_its_phase() -> None:
+    """Each deployment state, job state, reason, result file and interface that there is."""
+    reasons, files = (*REASONS, ""), (NOTHING, OUTPUTS, FATAL, RECOVERABLE, UNREADABLE)
+    states = list(itertools.product(DEPLOYMENTS, JOBS, reasons, files, (True, False)))
+    found = {state: phase(view(*state[:3]), state[3], has_outputs=state[4]) for state in states}
+    assert {state: row_of(*state) for state in states} == found
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -216,24 +284,44 @@ def test_the_reason_in_words(seen: JobView | None, results: Results, expected: s
     assert phase_of(seen, results, has_outputs=False).message == expected
 
 
-def test_a_view_holds_no_more_than_it_needs() -> None:
-    """Thousands are held: a message is cut before it is kept."""
-    assert len(view(message="x" * 20_000).message) == 2000
-    assert replace(view(), message="") == view()
+LOST = Verdict(TaskExecution.RETRYABLE_FAILED, "the head is gone", ours=True)
 
 
-@given(st.text(), st.integers(600, 5000))
-def test_a_short_text_stays(text: str, longest: int) -> None:
-    """As it is."""
-    assert shortened(text[:longest], longest) == text[:longest]
+@pytest.mark.parametrize(
+    ("results", "with_outputs", "without"),
+    [
+        pytest.param(NOTHING, "RETRYABLE_FAILED", "RETRYABLE_FAILED", id="nothing stands"),
+        pytest.param(UNREADABLE, "RETRYABLE_FAILED", "RETRYABLE_FAILED", id="nobody knows"),
+        pytest.param(OUTPUTS, "SUCCEEDED", "SUCCEEDED", id="it was done"),
+        pytest.param(FATAL, "SUCCEEDED", "FAILED", id="it had failed"),
+        pytest.param(RECOVERABLE, "SUCCEEDED", "RETRYABLE_FAILED", id="it had failed, to be tried again"),
+    ],
+)
+def test_the_files_decide_before_our_own_word(results: Results, with_outputs: str, without: str) -> None:
+    """A job that lost its head a moment after it was done; the RayJob has to go in each case."""
+    ends = [by_results(LOST, results, has_outputs=has_outputs) for has_outputs in (True, False)]
+    assert [PHASES[end.phase] for end in ends] == [with_outputs, without]
+    assert all(end.ours for end in ends)
 
 
-@given(st.integers(601, 30_000), st.integers(600, 5000))
-def test_a_long_text_keeps_both_ends(length: int, longest: int) -> None:
-    """The first words say what it is, the last lines what happened."""
-    text = "".join(chr(97 + number % 26) for number in range(length + longest))
-    short = shortened(text, longest)
-    assert len(short) == longest
-    assert short.startswith(text[:400])
-    assert short.endswith(text[-100:])
-    assert f"of {len(text)} characters" in short
+@pytest.mark.parametrize("results", [NOTHING, OUTPUTS, FATAL, RECOVERABLE, UNREADABLE])
+def test_what_kuberay_refuses_is_ours_to_clean_up(results: Results) -> None:
+    """It never looks at it again: no ttl would end a cluster that stands."""
+    assert phase_of(view("ValidationFailed"), results, has_outputs=True).ours
+    assert not phase_of(view("Failed", reason="SubmissionFailed"), results, has_outputs=True).ours
+
+
+@pytest.mark.parametrize(
+    ("code", "killed"),
+    [
+        pytest.param("247", True, id="as pyflyte-fast-execute ends"),
+        pytest.param("137", True, id="as a shell ends"),
+        pytest.param("-9", True, id="as Python tells"),
+        pytest.param("1", False, id="an end of its own"),
+    ],
+)
+def test_a_killed_driver_points_to_its_memory(code: str, killed: bool) -> None:
+    """Ray tells the exit code only; where one process of a container is killed, its pod tells nothing."""
+    message = f"Job entrypoint command failed with exit code {code}, last available logs (truncated to 20,000 chars):"
+    verdict = phase_of(view("Failed", "FAILED", "AppFailed", message=message), NOTHING, has_outputs=True)
+    assert ("OOMKilled" in verdict.message, f"exit code {code}," in verdict.message) == (killed, True)

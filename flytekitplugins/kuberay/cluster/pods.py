@@ -129,8 +129,10 @@ def _container(manifest: Manifest, status: Manifest, *, init: bool, policy: str)
     waiting = state.get("waiting") or {}
     ended: Mapping[str, Any] = state.get("terminated") or (last.get("terminated") if waiting else None) or {}
     said = waiting.get("message", "")
-    if ended.get("message") and waiting.get("reason") in (None, "CrashLoopBackOff"):
-        said = redacted(ended["message"], secrets_of(manifest))  # the end of its log, by Flyte's message policy
+    if waiting.get("reason") in (None, "CrashLoopBackOff"):  # its own message tells only when the next try is
+        said = ended.get("message") or ""
+    if ended and said:  # the end of its log, by Flyte's message policy
+        said = redacted(said, secrets_of(manifest))
     return ContainerView(
         name=status["name"],
         init=init,

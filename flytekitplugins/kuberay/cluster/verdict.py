@@ -34,8 +34,8 @@ _MOST_LINES = 3
 _SUBMITTER_GRACE = timedelta(minutes=10)
 """The Job of a submitter that failed waits up to six minutes before its next one."""
 
-_REFUSED = ("Failed", "Exceeded")
-"""In the reasons of events that tell of pods which could not be made: FailedCreate, FailedToCreateHeadPod."""
+_REFUSED = ("FailedCreate:", "FailedToCreate")
+"""How events begin that tell of what could not be made, as for a quota: those of a Job, and those of KubeRay."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,9 @@ def _with_ends(
     if results.error is not None:
         return replace(plain, message=shortened(plain.message + _stages(job, now)))
     ends = pod_failures(pods or ())
-    text = plain.message + "".join(f"; {end}" for end in ends[:_MOST_LINES]) + _stages(job, now)
+    never_up = waiting_groups(pods or ()) if job.provisioned is None and job.started is None else []
+    told = [*ends, *(each.line(now) for each in never_up if each.cause is not Cause.CRASH)]
+    text = plain.message + "".join(f"; {line}" for line in told[:_MOST_LINES]) + _stages(job, now)
     taken = any(end.startswith("head: ") for end in ends) and job.job != "STOPPED" and job.reason in ("", "AppFailed")
     return replace(plain, message=shortened(text), phase=TaskExecution.RETRYABLE_FAILED if taken else plain.phase)
 
@@ -180,7 +182,7 @@ def _stages(job: JobView, now: datetime) -> str:
         ("ran", job.started),
     ]
     known = [(name, moment) for name, moment in moments if moment is not None]
-    ends = [moment for _, moment in known[1:]] + [job.ended or now]
-    lengths = [(name, end - begin) for (name, begin), end in zip(known, ends, strict=True)]
+    ends = [*(moment for _, moment in known[1:]), job.ended or now]
+    lengths = [(name, end - begin) for (name, begin), end in zip(known, ends, strict=False)]
     parts = [f"{name} {format_duration(length)}" for name, length in lengths if length >= timedelta(seconds=1)]
     return f" ({', '.join(parts)})" if parts else ""
