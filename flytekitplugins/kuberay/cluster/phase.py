@@ -6,6 +6,7 @@ itself, so that the user's own error code, kind and recoverability arrive; FAILE
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,9 @@ _PERMANENT_REASONS: Mapping[str, str] = {
     "ValidationFailed": "KubeRay refuses it",
 }
 """Reasons of a failure that another attempt would meet again; with any other one it may help."""
+
+_KILLED = re.compile(r"Job entrypoint command failed with exit code (?:-9|137|247)\b")
+"""Signal 9 as Python, a shell and pyflyte-fast-execute hand it on. Source: Ray's job_supervisor.py run."""
 
 
 @dataclass(frozen=True)
@@ -144,5 +148,8 @@ def _failure(view: JobView | None, results: Results) -> Verdict:
     reason = view.reason or ("AppFailed" if view.job == "FAILED" else view.deployment)
     # KubeRay says AppFailed, too, when the head is gone and took what it knew of the job with it
     permanent = None if reason == "AppFailed" and view.job != "FAILED" else _PERMANENT_REASONS.get(reason)
-    text = f"{permanent or 'the Ray job failed'} [{reason}] {view.message}".rstrip()
+    what = permanent or "the Ray job failed"
+    if _KILLED.match(view.message):
+        what += ": killed with signal 9, as what needs more memory than its container's limit is (OOMKilled)"
+    text = f"{what} [{reason}] {view.message}".rstrip()
     return Verdict(TaskExecution.FAILED if permanent else TaskExecution.RETRYABLE_FAILED, text + unread)
