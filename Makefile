@@ -32,6 +32,9 @@ test-e2e: set-up ## Run the tests with real Ray and a real Kubernetes node (minu
 test-faults: set-up ## Break the way to the cluster, the cluster and the connector, and print what came of it (minutes)
 	$(BIN)/pytest -m faults
 
+test-e2e-full: set-up ## Run these and more ends of tasks on the node (a quarter of an hour)
+	$(BIN)/pytest -m "e2e or e2e_full" -rs
+
 test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)
 	$(BIN)/pytest -m packaging tests/test_packaging.py
 

@@ -61,10 +61,11 @@ def propeller(node: Node, announce: Announce) -> Propeller:
     return Propeller(node, Path(output_of(SHARED / "propeller-client" / "build").strip()), announce)
 
 
-@pytest.fixture(scope="session")
-def user() -> Iterator[ModuleType]:
-    """The user's module, imported as `pyflyte register` does: by a name of its own."""
+@pytest.fixture(scope="module")
+def user(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """The user's module for the tests' module, imported as `pyflyte register` does: by a name of its own."""
+    name = request.module.__name__.rpartition(".test_")[2]
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parent / "workflows")
-        yield import_module("first_run")
-        del sys.modules["first_run"]
+        yield import_module(name)
+        del sys.modules[name]

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import yaml
 
+from flytekitplugins.kuberay.wire import Manifest
 from tests.command import output_of
 
 ROOT = Path(__file__).parents[2]
@@ -45,10 +46,14 @@ _ROOT_KEYS = {
 }
 _SETTINGS = {
     "plugins": {
-        "k8s": {"default-env-vars": [{name: value} for name, value in _STORE.items()]},
+        "k8s": {
+            "default-env-vars": [{name: value} for name, value in _STORE.items()],
+            "image-pull-backoff-grace-period": "15s",
+        },
         "kuberay": {"submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}}},
     }
 }
+_KINDS = "rayjobs,rayclusters,jobs,pods,services"
 _GONE_WITHIN = 60.0
 
 
@@ -93,20 +98,29 @@ class Node:
         """What a command printed, run in the node's network."""
         return output_of(CLUSTER / "enter", *command, env=self.environ())
 
-    def settled(self) -> list[str]:
-        """What stands in the tasks' namespace once all that is going has gone, or a minute later."""
-        deadline = time.monotonic() + _GONE_WITHIN
-        kinds = "rayjobs,rayclusters,jobs,pods,services"
+    def objects(self, kinds: str, stem: str = "") -> list[Manifest]:
+        """The objects of these kinds in the tasks' namespace whose names begin so."""
+        answer = self.run("kubectl", "get", kinds, f"--namespace={NAMESPACE}", "--output=json")
+        return [item for item in json.loads(answer)["items"] if item["metadata"]["name"].startswith(stem)]
+
+    def settled(self, stem: str = "", within: float = _GONE_WITHIN) -> list[str]:
+        """What stands in the tasks' namespace, names beginning so, once all of it has gone, or a minute later."""
+        deadline = time.monotonic() + within
         while True:
-            answer = self.run("kubectl", "get", kinds, f"--namespace={NAMESPACE}", "--output=json")
-            left = [f"{item['kind']} {item['metadata']['name']}" for item in json.loads(answer)["items"]]
+            left = [f"{item['kind']} {item['metadata']['name']}" for item in self.objects(_KINDS, stem)]
             if not left or time.monotonic() > deadline:
                 return left
             time.sleep(0.5)
 
-    def delete_tasks(self) -> None:
-        """Nothing; the RayJobs of the tasks are going."""
-        self.run("kubectl", "delete", "rayjobs", "--all", "--wait=false", f"--namespace={NAMESPACE}")
+    def delete_pod(self, name: str) -> None:
+        """Nothing; the pod is going, as when its node is drained."""
+        self.run("kubectl", "delete", "pod", name, "--wait=false", f"--namespace={NAMESPACE}")
+
+    def delete_tasks(self, stem: str = "") -> None:
+        """Nothing; the RayJobs of the tasks whose names begin so are going."""
+        for job in self.objects("rayjobs", stem):
+            name = job["metadata"]["name"]
+            self.run("kubectl", "delete", "rayjob", name, "--wait=false", f"--namespace={NAMESPACE}")
 
     def diagnosis(self) -> str:
         """What helps to see why a task did not do as it should."""

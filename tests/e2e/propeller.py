@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import tarfile
+import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +28,7 @@ from .node import BUCKET, CLUSTER, IMAGE, NAMESPACE, Node
 PROJECT, DOMAIN = NAMESPACE.rsplit("-", 1)
 _VERSION = "e2e"
 _CODE = "code/fast.tar.gz"
+_NODE_ID = "n0"
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,80 @@ class Run:
         """The task's phases in their order."""
         return [phase for phase, _ in groupby(event["phase"] for event in self._changes())]
 
+    @property
+    def reasons(self) -> str:
+        """All that the task said while it waited, and the text of each attempt's error, a line each."""
+        said = [(event["reason"], (event.get("error") or {}).get("message", "")) for event in self._changes()]
+        return "\n".join(text for pair in said for text in pair if text)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return float(self.events[-1]["t"])
+
+    def first(self, phase: str) -> float:
+        """The second at which the task said a phase for the first time."""
+        return float(next(event["t"] for event in self._changes() if event["phase"] == phase))
+
     def timeline(self) -> str:
         """A line for each of the task's phases: seconds since the start, phase, reason."""
         return "".join(f"\n{e['t']:9.1f} s  {e['phase']:<21} {e['reason'].strip()[:160]}" for e in self._changes())
 
     def _changes(self) -> list[Mapping[str, Any]]:
         return [event for event in self.events if event["event"] == "task"]
+
+
+class Execution:
+    """One that runs now.
+
+    Args:
+        name: Its own; names of what belongs to it in the cluster begin with `stem`.
+        task: The task that runs.
+        process: The propeller-client that runs it.
+        announce: Takes the timeline, once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task: PythonFunctionTask[Any],
+        process: subprocess.Popen[str],
+        announce: Callable[[str], object],
+    ) -> None:
+        self.name, self.stem = name, f"{name}-{_NODE_ID}-"
+        self._task, self._process, self._announce = task, process, announce
+        self._events: list[Mapping[str, Any]] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def until(self, phase: str, within: float = 90.0) -> None:
+        """Nothing; the task says the phase now, or said it before."""
+        deadline = time.monotonic() + within
+        while not any(event.get("phase") == phase for event in self._events if event["event"] == "task"):
+            assert self._reader.is_alive(), f"{self.name} has ended before it was {phase}"
+            assert time.monotonic() < deadline, f"{self.name} is not {phase} after {within:g} s"
+            time.sleep(0.1)
+
+    def end(self) -> Run:
+        """What came of it."""
+        self._reader.join()
+        with self._process:
+            pass  # it has closed its output
+        run = Run(self._task, tuple(self._events))
+        self._announce(f"{self.name}: {run.phase}, {run.seconds:.0f} s{run.timeline()}")
+        return run
+
+    def stop(self) -> None:
+        """Nothing; its propeller-client has ended, whatever it was at."""
+        self._process.terminate()
+        self._reader.join()
+        with self._process:
+            pass  # it has closed its output
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._events.append(json.loads(line))
 
 
 class Propeller:
@@ -91,24 +162,33 @@ class Propeller:
         self._node, self._client, self._announce = node, client, announce
 
     def run(self, task: PythonFunctionTask[Any], inputs: Mapping[str, Any], *options: str) -> Run:
-        """What came of a task, registered the fast way: its module goes to the pods through the object store.
+        """What came of a task; arguments as those of `start`."""
+        return self.start(task, inputs, *options).end()
+
+    def start(
+        self,
+        task: PythonFunctionTask[Any],
+        inputs: Mapping[str, Any],
+        *options: str,
+        args: Sequence[str] | None = None,
+    ) -> Execution:
+        """A task that begins to run, registered the fast way: its module goes to the pods through the object store.
 
         Args:
-            task: One that was not run before: the execution gets its name.
+            task: One that was not run before: the execution gets its name, less what no name of Kubernetes may have.
             inputs: By name.
             options: More for propeller-client.
+            args: In place of the arguments of the task's container.
         """
         self._upload_module_of(task)
-        execution = task.name.rpartition(".")[2]
+        execution = task.name.rpartition(".")[2].replace("_", "-")
         case = self._node.folder / f"{execution}.json"
-        case.write_text(json.dumps(_case(execution, task, inputs)))
+        case.write_text(json.dumps(_case(execution, task, inputs, args), ensure_ascii=False))
         where = ["--endpoint", self._node.connector, "--output-dir", str(self._node.store), "--case", str(case)]
         command: list[str | Path] = [CLUSTER / "enter", self._client, "run", *where]
         command += ["--resync", "1s", "--timeout", "240s", *options]
-        done = subprocess.run(command, env=self._node.environ(), stdout=subprocess.PIPE, text=True)
-        run = Run(task, tuple(json.loads(line) for line in done.stdout.splitlines()))
-        self._announce(f"{execution}: {run.phase}{run.timeline()}")
-        return run
+        process = subprocess.Popen(command, env=self._node.environ(), stdout=subprocess.PIPE, text=True)
+        return Execution(execution, task, process, self._announce)
 
     def _upload_module_of(self, task: PythonFunctionTask[Any]) -> None:
         module = Path(task.task_function.__code__.co_filename)
@@ -118,11 +198,15 @@ class Propeller:
             archive.add(module, module.name)
 
 
-def _case(execution: str, task: PythonFunctionTask[Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _case(
+    execution: str, task: PythonFunctionTask[Any], inputs: Mapping[str, Any], args: Sequence[str] | None
+) -> dict[str, Any]:
     """A case as propeller-client reads it."""
     context = FlyteContextManager.current_context()
     literals = TypeEngine.dict_to_literal_map(context, dict(inputs), task.python_interface.inputs)
     template = _template(task)
+    if args is not None:
+        template["container"]["args"] = list(args)
     identity = {"project": PROJECT, "domain": DOMAIN, "name": execution}
     return {
         "task_template": template,
@@ -130,7 +214,7 @@ def _case(execution: str, task: PythonFunctionTask[Any], inputs: Mapping[str, An
         "task_execution_metadata": {
             "task_execution_id": {
                 "task_id": template["id"],
-                "node_execution_id": {"node_id": "n0", "execution_id": identity},
+                "node_execution_id": {"node_id": _NODE_ID, "execution_id": identity},
             },
             "namespace": NAMESPACE,
             "labels": {"execution-id": execution, "project": PROJECT, "domain": DOMAIN},
