@@ -17,6 +17,7 @@ from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 
 from ..cluster.status import shortened
 from ..errors import KubeRayError
+from .drain import Calls
 from .metadata import JobMetadata
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class RayConnector(AsyncConnectorBase):
         )
         self._service = service
         self._starting = asyncio.Lock()
+        self._calls = Calls()
 
     async def create(  # type: ignore[override]  # a coroutine, as flytekit's service accepts
         self,
@@ -59,8 +61,9 @@ class RayConnector(AsyncConnectorBase):
         """
         # flytekit sends the user the whole chain of exceptions with its frames, and the text twice: so one, and short.
         try:
-            service = await self._running()
-            return await service.create(task_template, output_prefix, inputs, task_execution_metadata)
+            with self._calls:
+                service = await self._running()
+                return await service.create(task_template, output_prefix, inputs, task_execution_metadata)
         except KubeRayError as error:
             raise KubeRayError(shortened(str(error))) from None
         except Exception as error:  # noqa: BLE001  # a fault of ours: its frames belong into our log
@@ -71,7 +74,8 @@ class RayConnector(AsyncConnectorBase):
     async def get(self, resource_meta: JobMetadata, **kwargs: Any) -> Resource:  # type: ignore[override]  # as create
         """The task's phase and its reason. Raises nothing for a fault that may pass."""
         try:  # six answers that raise, in all its life, freeze a task
-            return await (await self._running()).get(resource_meta)
+            with self._calls:
+                return await (await self._running()).get(resource_meta)
         except KubeRayError as error:
             text = f"the connector can't work, the task may go on: {error}"
         except Exception as error:  # noqa: BLE001  # a fault of ours: a release that mends it finds the task again
@@ -85,7 +89,8 @@ class RayConnector(AsyncConnectorBase):
         Raises:
             KubeRayError: The connector can't work at all; a deletion that nobody would ever do is not promised.
         """
-        await (await self._running()).delete(resource_meta)
+        with self._calls:
+            await (await self._running()).delete(resource_meta)
 
     async def _running(self) -> RayJobService:
         if self._service is not None:
@@ -95,6 +100,7 @@ class RayConnector(AsyncConnectorBase):
                 from .service import RayJobService
 
                 self._service = await RayJobService.start()
+                self._calls.finish_at_sigterm()
             return self._service
 
 

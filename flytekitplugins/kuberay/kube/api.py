@@ -41,6 +41,7 @@ from .errors import (
 )
 
 _WARNING = re.compile(r'\b299 \S+ "((?:[^"\\]|\\.)*)"')
+_CLOSING_SECONDS = 0.05  # for the ends of TLS connections, for which aiohttp does not wait
 _EVENT_TYPES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
 
 
@@ -125,11 +126,10 @@ class ApiKubeClient(KubeClient):
         name: str,
         *,
         uid: str = "",
-        propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
         timeout: float = 5.0,
     ) -> None:
         call = _call("delete", resource, namespace, name)
-        options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
         request = _Request("DELETE", _path(resource, namespace, name), body=options)
@@ -223,6 +223,7 @@ class ApiKubeClient(KubeClient):
     async def close(self) -> None:
         await self.access.close()
         await self._api_client.close()
+        await asyncio.sleep(_CLOSING_SECONDS)
 
     @asynccontextmanager
     async def _exchange(
