@@ -1,0 +1,49 @@
+"""SIGTERM for a connector's process: what it is asked at that moment is answered first.
+
+`pyflyte serve connector` leaves SIGTERM to Python, which ends at once, and as a container's first process not at all. A
+CreateTask that is cut off costs the user an attempt, a GetTask is one of the few that a task is forgiven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+
+_LONGEST_SECONDS = 10.0  # propeller's deadline for a call
+_PAUSE_SECONDS = 0.2  # for the answer to leave after the call's end
+
+
+class Calls:
+    """The calls that run: `with calls:` around each of them."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._ending: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        self._running += 1
+
+    def __exit__(self, *failure: object) -> None:
+        self._running -= 1
+
+    def finish_at_sigterm(self) -> None:
+        """Nothing; SIGTERM ends this process as soon as no call runs, where nobody else has a word in that."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end_soon)
+
+    def _end_soon(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        for _ in range(int(_LONGEST_SECONDS / _PAUSE_SECONDS)):
+            was_idle = not self._running
+            await asyncio.sleep(_PAUSE_SECONDS)
+            if was_idle and not self._running:
+                break
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(128 + signal.SIGTERM)  # the kernel keeps process 1 from its own signals
