@@ -55,7 +55,7 @@ async def events_of(client: ApiKubeClient, *, seconds: int = 5, timeout: float =
             id="a name stays one segment of the path",
         ),
         pytest.param(
-            lambda c: c.delete(RAYJOBS, "ns", "j", uid="u", propagation="Foreground"),
+            lambda c: c.delete(RAYJOBS, "ns", "j", uid="u"),
             (
                 "DELETE",
                 f"{JOBS}/j",
@@ -63,7 +63,7 @@ async def events_of(client: ApiKubeClient, *, seconds: int = 5, timeout: float =
                 {
                     "apiVersion": "v1",
                     "kind": "DeleteOptions",
-                    "propagationPolicy": "Foreground",
+                    "propagationPolicy": "Background",
                     "preconditions": {"uid": "u"},
                 },
                 "application/json",

@@ -117,17 +117,15 @@ class KubeClient(ABC):
         name: str,
         *,
         uid: str = "",
-        propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
         timeout: float = 5.0,
     ) -> None:
-        """Nothing: the deletion is accepted, the object may stay until its finalizers are done.
+        """Nothing: the deletion is accepted; what it owns goes after it, and it may stay until its finalizers are done.
 
         Args:
             resource: Its kind.
             namespace: Where it is.
             name: Its name.
             uid: When given, only the object with this uid is deleted, not a namesake.
-            propagation: What becomes of the objects that it owns.
             timeout: Seconds.
 
         Raises:

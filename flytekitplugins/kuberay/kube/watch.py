@@ -89,7 +89,6 @@ class Watch(Generic[T]):
         self._objects: dict[Key, T] = {}
         self._index_of = index
         self._index: dict[str, set[Key]] = {}
-        self._waiters: dict[Key, set[asyncio.Future[None]]] = {}
         self._listed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -153,23 +152,6 @@ class Watch(Generic[T]):
         except asyncio.TimeoutError:
             return False
         return True
-
-    async def changed(self, namespace: str, name: str, timeout: float) -> bool:
-        """Whether that object came, changed or went within so many seconds; returns as soon as it does.
-
-        Raises:
-            Nothing, but for cancellation.
-        """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault((namespace, name), set())
-        waiters.add(future)
-        try:
-            await asyncio.wait([future], timeout=timeout)
-            return future.done()
-        finally:
-            waiters.discard(future)
-            if not waiters and self._waiters.get((namespace, name)) is waiters:
-                del self._waiters[namespace, name]
 
     async def _follow(self, scope: _Scope) -> None:
         while not self._stopping:
@@ -256,18 +238,15 @@ class Watch(Generic[T]):
             return []
 
     def _put(self, key: Key, value: T) -> None:
-        if key not in self._objects or self._objects[key] != value:
-            self._unindex(key)
-            self._objects[key] = value
-            if self._index_of is not None:
-                self._index.setdefault(self._index_of(value), set()).add(key)
-            self._wake(key)
+        self._unindex(key)
+        self._objects[key] = value
+        if self._index_of is not None:
+            self._index.setdefault(self._index_of(value), set()).add(key)
 
     def _drop(self, key: Key) -> None:
         if key in self._objects:
             self._unindex(key)
             del self._objects[key]
-            self._wake(key)
 
     def _unindex(self, key: Key) -> None:
         if self._index_of is None or key not in self._objects:
@@ -276,11 +255,6 @@ class Watch(Generic[T]):
         self._index[value].discard(key)
         if not self._index[value]:
             del self._index[value]
-
-    def _wake(self, key: Key) -> None:
-        for future in self._waiters.pop(key, ()):
-            if not future.done():
-                future.set_result(None)
 
     def _proved(self, scope: _Scope) -> None:
         scope.proved_at = time.monotonic()
