@@ -160,10 +160,12 @@ GOES_ON = [
             (stuck("head", "ImagePullBackOff", NOT_FOUND, since=ago(hours=1)),),
             trouble=Trouble(ago(seconds=9), NOW),
         ),
-        "INITIALIZING",
+        "WAITING_FOR_RESOURCES",
         id="the first error after a long pull",
     ),
-    pytest.param(Scene(STARTING, (failed("cpu", 1),), trouble=Trouble(NOW, NOW)), "INITIALIZING", id="a first crash"),
+    pytest.param(
+        Scene(STARTING, (failed("cpu", 1),), trouble=Trouble(NOW, NOW)), "WAITING_FOR_RESOURCES", id="a first crash"
+    ),
     pytest.param(
         Scene(STARTING, (pod("cpu", phase="Failed", conditions=PREEMPTED),), trouble=Trouble(ago(hours=1), NOW)),
         "INITIALIZING",
@@ -211,7 +213,7 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
         ),
         pytest.param(
             Scene(STARTING, (pod(), stuck("cpu", "ErrImagePull", "not found")), trouble=NEW),
-            "INITIALIZING",
+            "WAITING_FOR_RESOURCES",
             "worker group cpu: container ray-worker: ErrImagePull: not found (9m)",
             id="an image that can't be pulled",
         ),
@@ -253,7 +255,7 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
         ),
         pytest.param(
             Scene(STARTING, tuple(stuck(f"g{n}", "ErrImagePull", "no") for n in range(5)), trouble=NEW),
-            "INITIALIZING",
+            "WAITING_FOR_RESOURCES",
             "; ".join(f"worker group g{n}: container ray-worker: ErrImagePull: no (9m)" for n in range(3))
             + "; and 2 more",
             id="more groups than a line takes",

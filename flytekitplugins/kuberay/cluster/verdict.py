@@ -143,9 +143,9 @@ def _shown(plain: Verdict, job: JobView, sight: Sight, now: datetime) -> Verdict
     if job.deployment == "Running" and not waiting:
         return plain
     text = _text_of(waiting, now)
-    if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
+    if any(each.cause is not Cause.STARTING for each in waiting):  # so too: it may have been starting before
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, text)
-    if event and event.startswith(_REFUSED) and not any(each.cause is not Cause.STARTING for each in waiting):
+    if event and event.startswith(_REFUSED):
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{event}; {text}" if text else event)
     told = "; ".join(part for part in (text, event) if part)
     phase = TaskExecution.INITIALIZING if waiting else plain.phase
