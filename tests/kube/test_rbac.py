@@ -1,6 +1,6 @@
-"""deploy/rbac.yaml lets the connector do all that it does, and nothing in it could go.
+"""deploy/rbac.yaml lets the connector, and who sweeps, do all that they do, and nothing in it could go.
 
-The tests act as its ServiceAccount, with a token that a real kube-apiserver issued.
+The tests act as its ServiceAccount, with a token that a real kube-apiserver issued, in one role at a time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,15 +30,22 @@ from flytekitplugins.kuberay.kube import (
     Resource,
 )
 
+from tests.api import ApiServer
+from tests.flyte_workflows import FLYTE_WORKFLOWS, RUNNING, flyte_workflow, served_flyte_workflows
+
 from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
 
 DOCUMENTS = list(yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "rbac.yaml").read_text()))
-RULES: list[Manifest] = DOCUMENTS[1]["rules"]
+RULES: dict[str, list[Manifest]] = {
+    document["metadata"]["name"]: document["rules"] for document in DOCUMENTS if document["kind"] == "ClusterRole"
+}
+CONNECTOR, SWEEP = "flyte-kuberay", "flyte-kuberay-sweep"
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 Right = tuple[str, str]  # resource as RBAC names it, verb
+Do = Callable[[ApiKubeClient, str], Awaitable[object]]
 
 
 async def opened(client: ApiKubeClient, resource: Resource) -> None:
@@ -48,7 +55,7 @@ async def opened(client: ApiKubeClient, resource: Resource) -> None:
         await anext(events)
 
 
-CALLS: dict[Right, Callable[[ApiKubeClient, str], Awaitable[object]]] = {
+CONNECTOR_CALLS: dict[Right, Do] = {
     ("rayjobs", "create"): lambda c, ns: c.create(RAYJOBS, ns, rayjob(f"j{uuid.uuid4().hex[:8]}")),
     ("rayjobs", "get"): lambda c, ns: c.get(RAYJOBS, ns, "job"),
     ("rayjobs", "list"): lambda c, ns: c.list(RAYJOBS, None),
@@ -64,21 +71,33 @@ CALLS: dict[Right, Callable[[ApiKubeClient, str], Awaitable[object]]] = {
     ("events", "list"): lambda c, ns: c.list(EVENTS, ns),
     ("podtemplates", "get"): lambda c, ns: c.get(POD_TEMPLATES, ns, "template"),
 }
+SWEEP_CALLS: dict[Right, Do] = {
+    ("rayjobs", "list"): lambda c, ns: c.list(RAYJOBS, None),
+    ("rayjobs", "delete"): lambda c, ns: c.delete(RAYJOBS, ns, "held"),
+    ("flyteworkflows", "get"): lambda c, ns: c.get(FLYTE_WORKFLOWS, ns, "workflow"),
+}
+CALLS = {CONNECTOR: CONNECTOR_CALLS, SWEEP: SWEEP_CALLS}
+EACH_ROLE = pytest.mark.parametrize("connector", CALLS, indirect=True)
+EACH_RIGHT = pytest.mark.parametrize(
+    ("connector", "right"),
+    [pytest.param(role, right, id=f"{role}: {right[1]} {right[0]}") for role in CALLS for right in CALLS[role]],
+    indirect=["connector"],
+)
 
 
-def without(right: Right) -> list[Manifest]:
+def without(right: Right, rules: list[Manifest]) -> list[Manifest]:
     """The rules less one verb on one resource."""
     resource, verb = right
     cut = [
         {**rule, "verbs": [each for each in rule["verbs"] if [resource] != rule["resources"] or each != verb]}
-        for rule in RULES
+        for rule in rules
     ]
     return [rule for rule in cut if rule["verbs"]]
 
 
 @dataclass(frozen=True)
 class Connector:
-    """Who the tests act as, and how its rights are changed."""
+    """Who the tests act as, in which role of the file, and how its rights are changed."""
 
     client: ApiKubeClient
     namespace: str
@@ -86,23 +105,39 @@ class Connector:
     admin: ApiKubeClient
 
     async def allow(self, rules: list[Manifest]) -> None:
-        """Gives it these rules."""
-        await self.admin.patch(ROLES, None, self.role, {"rules": rules})
+        """Gives it these rules; the role's copy is called as the namespace."""
+        await self.admin.patch(ROLES, None, self.namespace, {"rules": rules})
 
     async def settles(self, right: Right, expected: bool) -> None:
         """Waits until the server has taken the rules over: it does within moments."""
         resource, _, subresource = right[0].partition("/")
-        group = "ray.io" if resource.startswith("ray") else ""
+        (group,) = {rule["apiGroups"][0] for rule in RULES[self.role] if right[0] in rule["resources"]}
         asked, end = Resource(group, "v1", resource), time.monotonic() + 10
         while await self.client.may(right[1], asked, self.namespace, subresource=subresource) is not expected:
             assert time.monotonic() < end, f"{right} does not become {expected}"
             await asyncio.sleep(0.02)
 
 
+@pytest.fixture(scope="module")
+def flyte_workflows(api_server: ApiServer) -> Iterator[None]:
+    """The API server serves FlyteWorkflows."""
+    with served_flyte_workflows(api_server.kubeconfig):
+        yield
+
+
 @pytest.fixture
-async def connector(client: ApiKubeClient, namespace: str, kubeconfig_of: KubeconfigOf) -> AsyncIterator[Connector]:
-    """The ServiceAccount of rbac.yaml, moved to a fresh namespace, and objects to work on."""
-    account, role, binding = (_moved(document, namespace) for document in DOCUMENTS)
+async def connector(
+    request: pytest.FixtureRequest,
+    client: ApiKubeClient,
+    namespace: str,
+    kubeconfig_of: KubeconfigOf,
+    flyte_workflows: None,
+) -> AsyncIterator[Connector]:
+    """The ServiceAccount of rbac.yaml in a role of it, moved to a fresh namespace, and objects to work on."""
+    role_name = getattr(request, "param", CONNECTOR)
+    (account,) = (_moved(document, namespace) for document in DOCUMENTS if document["kind"] == "ServiceAccount")
+    (role,) = (_moved(document, namespace) for document in DOCUMENTS if document.get("rules") == RULES[role_name])
+    (binding,) = (_moved(document, namespace) for document in DOCUMENTS if document["kind"] == "ClusterRoleBinding")
     await client.create(SERVICE_ACCOUNTS, namespace, account)
     await client.create(ROLES, None, role)
     await client.create(BINDINGS, None, binding)
@@ -113,11 +148,12 @@ async def connector(client: ApiKubeClient, namespace: str, kubeconfig_of: Kubeco
     await client.create(RAYCLUSTERS, namespace, {**cluster, "spec": rayjob("x")["spec"]["rayClusterSpec"]})
     await client.create(PODS, namespace, core("Pod", "pod", spec={**pod_spec(), "nodeSelector": {"no": "node"}}))
     await client.create(POD_TEMPLATES, namespace, core("PodTemplate", "template", template={"spec": pod_spec()}))
+    await client.create(FLYTE_WORKFLOWS, namespace, flyte_workflow("workflow", RUNNING))
     configuration = client.access.configuration
     cluster_entry = {"certificate-authority": configuration.ssl_ca_cert}
     token = await _token(client, namespace, account["metadata"]["name"])
     own = await ApiKubeClient.open(kubeconfig_of(configuration.host, cluster_entry, {"token": token}))
-    yield Connector(own, namespace, role["metadata"]["name"], client)
+    yield Connector(own, namespace, role_name, client)
     await own.close()
     await client.patch(RAYJOBS, namespace, "held", {"metadata": {"finalizers": None}})
     await client.delete(BINDINGS, None, binding["metadata"]["name"])
@@ -143,29 +179,38 @@ async def _token(client: ApiKubeClient, namespace: str, account: str) -> str:
         return str(answer.status.token)
 
 
-def test_every_right_has_a_call() -> None:
-    """Nothing stands in the role that no call of ours needs."""
-    rights = [(resource, verb) for rule in RULES for resource in rule["resources"] for verb in rule["verbs"]]
-    assert sorted(rights) == sorted(CALLS)
+@pytest.mark.parametrize("role", CALLS)
+def test_every_right_has_a_call(role: str) -> None:
+    """Nothing stands in a role that no call of ours needs."""
+    rights = [(resource, verb) for rule in RULES[role] for resource in rule["resources"] for verb in rule["verbs"]]
+    assert sorted(rights) == sorted(CALLS[role])
 
 
+def test_there_is_no_other_role() -> None:
+    """Each is looked at here."""
+    assert list(RULES) == list(CALLS)
+
+
+@EACH_ROLE
 async def test_all_calls_succeed_under_it(connector: Connector) -> None:
-    """The connector needs nothing that the file does not hold."""
-    await connector.settles(next(reversed(CALLS)), True)
-    for call in CALLS.values():
+    """Nothing is needed that the file does not hold."""
+    calls = CALLS[connector.role]
+    await connector.settles(next(reversed(calls)), True)
+    for call in calls.values():
         await call(connector.client, connector.namespace)
 
 
-@pytest.mark.parametrize("right", [pytest.param(right, id=f"{right[1]} {right[0]}") for right in CALLS])
+@EACH_RIGHT
 async def test_each_right_is_needed(connector: Connector, right: Right) -> None:
     """Without it its call is Forbidden, and the text names verb, resource and namespace."""
     await connector.settles(right, True)
-    await connector.allow(without(right))
+    await connector.allow(without(right, RULES[connector.role]))
     await connector.settles(right, False)
     with pytest.raises(Forbidden, match=f'cannot {right[1]} resource "{right[0]}"'):
-        await CALLS[right](connector.client, connector.namespace)
+        await CALLS[connector.role][right](connector.client, connector.namespace)
 
 
+@EACH_ROLE
 async def test_it_may_not_do_more(connector: Connector) -> None:
     """No secrets, no pods of its own, nothing in the cluster's own objects."""
     for verb, resource in (
@@ -176,5 +221,6 @@ async def test_it_may_not_do_more(connector: Connector) -> None:
         ("delete", RAYCLUSTERS),
         ("deletecollection", RAYJOBS),
         ("create", BINDINGS),
+        ("delete", FLYTE_WORKFLOWS),
     ):
         assert not await connector.client.may(verb, resource, connector.namespace)

@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_render(commands, common)
+    _add_sweep(commands, common)
     return parser
 
 
@@ -137,3 +138,33 @@ def _render(arguments: argparse.Namespace) -> None:
     with reserved_stdout():
         manifest = render(arguments)
     print_manifest(manifest, arguments.output, arguments.color)
+
+
+def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="delete RayJobs that nobody needs any more, or say which it would",
+        description="Prints the RayJobs of this package whose execution is gone, or that ended long ago; deletes"
+        " them only with --delete. Those of an execution that lives stay.",
+        parents=[common],
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_sweep)
+    add = parser.add_argument
+    add("--config", metavar="FILE", action="append", help="the platform's YAML; repeatable, the later wins")
+    add("--kubeconfig", metavar="FILE", help="by default that of the settings, else as kubectl's")
+    add("--context", metavar="NAME", help="of the kubeconfig")
+    add("--namespace", metavar="NAME", action="append", default=[], help="where to look; repeatable, by default all")
+    add(
+        "--older-than",
+        metavar="DURATION",
+        help="for how long a RayJob that has ended stays, as 2h; by default the setting keep-finished",
+    )
+    add("--delete", action="store_true", help="delete them; without it nothing is changed")
+    add("-o", "--output", choices=("table", "json"), default="table", help="the form of the output (table)")
+
+
+def _sweep(arguments: argparse.Namespace) -> None:
+    from .sweep import sweep
+
+    sweep(arguments)

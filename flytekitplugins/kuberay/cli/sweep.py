@@ -1,0 +1,190 @@
+"""`sweep`: deletes RayJobs that nobody needs any more, or says which it would."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from .. import kube
+from ..cluster.diagnosis import format_duration
+from ..cluster.names import MANAGED_BY, MANAGER
+from ..cluster.status import JobView, view_of
+from ..cluster.sweep import Owner, execution_of, owner_of, sweepable
+from ..errors import KubeRayError, Problem, ProblemsError
+from ..settings import Settings, load_settings
+from ..settings.kinds import DURATION, Place
+from ..wire import Manifest
+from .output import print_text
+
+_FLYTE_WORKFLOWS = kube.Resource("flyte.lyft.com", "v1alpha1", "flyteworkflows")
+_NOT_SERVED = (
+    "the cluster has no FlyteWorkflows, so it is not known which executions are gone:"
+    " only what has ended goes, by its age (--older-than, else plugins.kuberay.keep-finished)"
+)
+_LAST_CLOSE = 0.1
+"""Seconds for the end of the last connection, for which aiohttp does not wait."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A RayJob that goes."""
+
+    namespace: str
+    name: str
+    state: str
+    age_seconds: int  # since it was created
+    why: str
+    action: str
+
+
+@dataclass(frozen=True)
+class _Job:
+    namespace: str
+    name: str
+    execution: str
+    view: JobView
+
+
+def sweep(arguments: argparse.Namespace) -> None:
+    """Nothing; the RayJobs that go are printed, also when not all could be looked at.
+
+    Raises:
+        ProblemsError: The arguments or the settings can't be used.
+        KubeRayError: The cluster can't be asked, or a RayJob could not be deleted.
+    """
+    settings, older_than = _settings_of(arguments)
+    sweeper = _Sweeper(older_than, delete=arguments.delete)
+    try:
+        asyncio.run(_run(sweeper, settings, arguments))
+    finally:
+        print_text(_format(sweeper.rows, arguments.output))
+    kept = sweeper.seen - len(sweeper.rows)
+    done = f"{len(sweeper.rows)} to go" if arguments.delete else f"{len(sweeper.rows)} would go (--delete deletes them)"
+    print(f"RayJobs: {done}, {kept} stay", file=sys.stderr)
+    if sweeper.failed:
+        raise KubeRayError(f"{sweeper.failed} of {len(sweeper.rows)} RayJobs could not be deleted")
+
+
+class _Sweeper:
+    """Goes through RayJobs one by one; each execution is asked for once, just before.
+
+    Args:
+        older_than: For how long an ended RayJob is kept; None for no limit.
+        delete: Whether to delete.
+    """
+
+    def __init__(self, older_than: timedelta | None, *, delete: bool) -> None:
+        self._older_than, self._delete = older_than, delete
+        self._owners: dict[tuple[str, str], Owner] = {}
+        self._served = True
+        self.rows: list[Row] = []
+        self.seen = self.failed = 0
+
+    async def sweep(self, client: kube.KubeClient, job: _Job) -> None:
+        """Nothing; the RayJob is in `rows`, where it goes.
+
+        Raises:
+            ApiError: Its execution can't be asked for: then it is not known to be gone.
+        """
+        self.seen += 1
+        now = datetime.now(timezone.utc)
+        why = sweepable(job.view, await self._owner(client, job), older_than=self._older_than, now=now)
+        if not why:
+            return
+        state = "/".join(filter(None, (job.view.deployment or "New", job.view.job)))
+        age = int((now - (job.view.created or now)).total_seconds())
+        action = await self._deleted(client, job) if self._delete else "would delete"
+        self.rows.append(Row(job.namespace, job.name, state, age, why, action))
+
+    async def _owner(self, client: kube.KubeClient, job: _Job) -> Owner:
+        key = (job.namespace, job.execution)
+        if not job.execution or not self._served:
+            return Owner.UNKNOWN
+        if key not in self._owners:
+            try:
+                self._owners[key] = owner_of(await client.get(_FLYTE_WORKFLOWS, *key))
+            except kube.NotFound:
+                self._owners[key] = Owner.GONE
+            except kube.UnknownResource:
+                self._served = False
+                _log.warning(_NOT_SERVED)
+                return Owner.UNKNOWN
+        return self._owners[key]
+
+    async def _deleted(self, client: kube.KubeClient, job: _Job) -> str:
+        try:
+            await client.delete(kube.RAYJOBS, job.namespace, job.name, uid=job.view.uid)
+        except (kube.NotFound, kube.Conflict):
+            return "was gone"
+        except kube.ApiError as error:
+            self.failed += 1
+            _log.warning("%s", error)
+            return "not deleted"
+        return "deleted"
+
+
+def _settings_of(arguments: argparse.Namespace) -> tuple[Settings, timedelta | None]:
+    """The platform's settings, and for how long an ended RayJob is kept.
+
+    Raises:
+        ProblemsError: Something in files or arguments can't be used; all problems at once.
+    """
+    place = Place("--older-than")
+    older_than = DURATION.read(arguments.older_than, place) if arguments.older_than is not None else None
+    problems, settings = place.problems, Settings()
+    if "" in arguments.namespace:
+        problems.append(Problem("--namespace", "is empty", "name one, or leave the option out for all"))
+    try:
+        settings = load_settings([Path(name) for name in arguments.config] if arguments.config else None)
+    except ProblemsError as error:
+        raise ProblemsError([*problems, *error.problems]) from error
+    if problems:
+        raise ProblemsError(problems)
+    return settings, settings.kuberay.keep_finished if older_than is None else older_than
+
+
+async def _run(sweeper: _Sweeper, settings: Settings, arguments: argparse.Namespace) -> None:
+    own = settings.kuberay
+    kubeconfig, context = arguments.kubeconfig or own.kubeconfig or "", arguments.context or own.context or ""
+    async with await kube.ApiKubeClient.open(kubeconfig, context, user_agent=f"{MANAGER}-sweep") as client:
+        for job in await _jobs(client, arguments.namespace or own.namespaces):
+            await sweeper.sweep(client, job)
+    await asyncio.sleep(_LAST_CLOSE)
+
+
+async def _jobs(client: kube.KubeClient, namespaces: Sequence[str]) -> list[_Job]:
+    """All RayJobs of this package, in these namespaces or everywhere."""
+    ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
+    places: list[str | None] = [*sorted({*namespaces})] or [None]
+    return [
+        _job_of(manifest)
+        for namespace in places
+        async for page in client.pages(kube.RAYJOBS, namespace, ours)
+        for manifest in page.items
+    ]
+
+
+def _job_of(manifest: Manifest) -> _Job:
+    metadata = manifest["metadata"]
+    return _Job(metadata["namespace"], metadata["name"], execution_of(manifest), view_of(manifest))
+
+
+def _format(rows: Sequence[Row], form: str) -> str:
+    if form == "json":
+        return json.dumps([asdict(row) for row in rows], indent=2) + "\n"
+    cells = [
+        (f"{row.namespace}/{row.name}", row.state, format_duration(timedelta(seconds=row.age_seconds)), row.why)
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+    return "".join(f"{line}  {row.action}\n" for line, row in zip(lines, rows, strict=True))

@@ -1,0 +1,67 @@
+"""Which RayJobs nobody needs any more: pure, from the RayJob, its execution and the clock to a reason.
+
+A FlyteWorkflow is the object by which propeller runs an execution: same namespace, and the execution's name.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+
+from ..wire import Manifest
+from .diagnosis import format_duration
+from .names import PREFIX
+from .phase import needs_results
+from .status import JobView
+
+_EXECUTION_LABEL = "execution-id"
+_ENDED_PHASES = frozenset({3, 5, 6})
+"""Success, failed, aborted. Source: flytepropeller v1alpha1/iface.go WorkflowPhase, workflow_status.go IsTerminated."""
+
+
+class Owner(Enum):
+    """What is known of a RayJob's execution."""
+
+    LIVE = "live"
+    ENDED = "ended"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+def execution_of(job: Manifest) -> str:
+    """The name of the execution that a RayJob manifest belongs to; "" where propeller did not say so.
+
+    Propeller's label alone is not enough, for a task's own labels win over it: ours has to say the same.
+    """
+    metadata = job["metadata"]
+    label: str = (metadata.get("labels") or {}).get(_EXECUTION_LABEL, "")
+    ours: str = (metadata.get("annotations") or {}).get(f"{PREFIX}execution", "")
+    return label if label == ours.rpartition("/")[2] else ""
+
+
+def owner_of(workflow: Manifest | None) -> Owner:
+    """What a FlyteWorkflow manifest says of its execution; None is one that is not there."""
+    if workflow is None:
+        return Owner.GONE
+    return Owner.ENDED if (workflow.get("status") or {}).get("phase") in _ENDED_PHASES else Owner.LIVE
+
+
+def sweepable(job: JobView, owner: Owner, *, older_than: timedelta | None, now: datetime) -> str:
+    """Why a RayJob is to go, in words; "" where it stays.
+
+    Args:
+        job: The RayJob.
+        owner: What is known of its execution; while that lives, its RayJobs stay.
+        older_than: For how long one that has ended is kept; None for no limit.
+        now: The time, aware of its zone.
+    """
+    if owner is Owner.LIVE or job.going:
+        return ""
+    if owner is Owner.GONE:
+        return "its execution is gone"
+    if not needs_results(job):
+        return "its execution has ended" if owner is Owner.ENDED else ""
+    ended = job.ended or job.created  # one that KubeRay refuses has ended at once, without a time
+    if older_than is None or ended is None or now - ended <= older_than:
+        return ""
+    return f"it ended {format_duration(now - ended)} ago"
