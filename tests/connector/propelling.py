@@ -99,10 +99,9 @@ class Run:
         raise AssertionError(f"attempt {attempt} is not alone: {[job['metadata']['name'] for job in found]}")
 
     async def writes(self, job: Manifest, **status: Any) -> None:
-        """Nothing; the RayJob has this status."""
-        await self._client.patch(
-            RAYJOBS, self._namespace, job["metadata"]["name"], {"status": status}, subresource="status"
-        )
+        """Nothing; the RayJob has this status, its cluster's name is `c`."""
+        patch = {"status": {"rayClusterName": "c", **status}}
+        await self._client.patch(RAYJOBS, self._namespace, job["metadata"]["name"], patch, subresource="status")
 
     async def makes_pod(self, job: Manifest, kind: str, **status: Any) -> str:
         """The name of a new pod of the RayJob's cluster.
