@@ -14,7 +14,7 @@ from flytekitplugins.kuberay.cluster.diagnosis import Trouble
 from flytekitplugins.kuberay.cluster.phase import Results, needs_results
 from flytekitplugins.kuberay.cluster.pods import PodView, pod_view_of
 from flytekitplugins.kuberay.cluster.status import JobView, view_of
-from flytekitplugins.kuberay.cluster.verdict import Deadlines, Sight, verdict_of, waiting_of
+from flytekitplugins.kuberay.cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 
 from .scenes import (
@@ -160,12 +160,10 @@ GOES_ON = [
             (stuck("head", "ImagePullBackOff", NOT_FOUND, since=ago(hours=1)),),
             trouble=Trouble(ago(seconds=9), NOW),
         ),
-        "WAITING_FOR_RESOURCES",
+        "INITIALIZING",
         id="the first error after a long pull",
     ),
-    pytest.param(
-        Scene(STARTING, (failed("cpu", 1),), trouble=Trouble(NOW, NOW)), "WAITING_FOR_RESOURCES", id="a first crash"
-    ),
+    pytest.param(Scene(STARTING, (failed("cpu", 1),), trouble=Trouble(NOW, NOW)), "INITIALIZING", id="a first crash"),
     pytest.param(
         Scene(STARTING, (pod("cpu", phase="Failed", conditions=PREEMPTED),), trouble=Trouble(ago(hours=1), NOW)),
         "INITIALIZING",
@@ -213,7 +211,7 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
         ),
         pytest.param(
             Scene(STARTING, (pod(), stuck("cpu", "ErrImagePull", "not found")), trouble=NEW),
-            "WAITING_FOR_RESOURCES",
+            "INITIALIZING",
             "worker group cpu: container ray-worker: ErrImagePull: not found (9m)",
             id="an image that can't be pulled",
         ),
@@ -255,7 +253,7 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
         ),
         pytest.param(
             Scene(STARTING, tuple(stuck(f"g{n}", "ErrImagePull", "no") for n in range(5)), trouble=NEW),
-            "WAITING_FOR_RESOURCES",
+            "INITIALIZING",
             "; ".join(f"worker group g{n}: container ray-worker: ErrImagePull: no (9m)" for n in range(3))
             + "; and 2 more",
             id="more groups than a line takes",
@@ -358,3 +356,37 @@ def test_recorded_ends_are_told() -> None:
     verdict = verdict_of(Sight(views[-1], pods), has_outputs=True, deadlines=Deadlines(), settings=Settings(), now=NOW)
     assert "; submitter: pod submission-failed-t6f4r: container s ended with exit code 3" in verdict.message
     assert CLUSTER not in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([(pod(ready=False),), (stuck("head", "ErrImagePull"),)], "INITIALIZING WAITING", id="starting"),
+        pytest.param([(stuck("head", "ErrImagePull"),)] * 2, "INITIALIZING INITIALIZING", id="known at first sight"),
+        pytest.param(
+            [(pod(ready=False),), *[(stuck("head", "ErrImagePull"),)] * 3],
+            "INITIALIZING WAITING WAITING WAITING",
+            id="no change while nothing changes",
+        ),
+        pytest.param(
+            [(pod(ready=False),), (unschedulable("head", "no"),), (stuck("head", "ErrImagePull"),)],
+            "INITIALIZING WAITING INITIALIZING",
+            id="a node that came late",
+        ),
+        pytest.param(
+            [(pod(ready=False),), (stuck("head", "ErrImagePull"),), (pod(ready=False),)],
+            "INITIALIZING WAITING INITIALIZING",
+            id="what passed after all",
+        ),
+    ],
+)
+def test_a_fault_is_told_by_a_phase_of_its_own(pods: list[tuple[PodView, ...]], expected: str) -> None:
+    """Flyte shows a task's words as they were when the phase began."""
+    phases, fine = [], False
+    for each in pods:
+        scene = Scene(STARTING, each, trouble=NEW)
+        sight = Sight(scene.job, each, trouble=NEW, was_fine=fine)
+        verdict = verdict_of(sight, has_outputs=True, deadlines=Deadlines(), settings=scene.settings, now=NOW)
+        fine = was_fine(verdict, waiting_of(STARTING, each), fine)
+        phases.append(phase_name(verdict.phase).partition("_FOR")[0])
+    assert " ".join(phases) == expected

@@ -55,6 +55,7 @@ class Sight:
     results: Results = Results()
     events: Sequence[str] = ()  # of KubeRay's objects, newest last; read while no pod explains the waiting
     trouble: Trouble | None = None  # as seen so far; None to go by the pods' own times
+    was_fine: bool = False  # it was INITIALIZING when something went wrong, or is
 
 
 def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, settings: Settings, now: datetime) -> Verdict:
@@ -88,6 +89,18 @@ def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
         waiting = waiting_groups(_pods_of(job, pods) or ())
         return [each for each in waiting if each.group == SUBMITTER and each.cause is not Cause.STARTING]
     return []
+
+
+def was_fine(verdict: Verdict, waiting: Sequence[Waiting], before: bool) -> bool:
+    """The next sight's `was_fine`: it stays as it is while something is wrong, so that the phase stays, too."""
+    if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
+        return False
+    return before if _is_stuck(waiting) else verdict.phase == TaskExecution.INITIALIZING
+
+
+def _is_stuck(waiting: Sequence[Waiting]) -> bool:
+    """Whether something is wrong that does not pass by itself."""
+    return any(each.cause is not Cause.STARTING for each in waiting)
 
 
 def _pods_of(job: JobView, pods: Sequence[PodView] | None) -> Sequence[PodView] | None:
@@ -143,12 +156,14 @@ def _shown(plain: Verdict, job: JobView, sight: Sight, now: datetime) -> Verdict
     if job.deployment == "Running" and not waiting:
         return plain
     text = _text_of(waiting, now)
-    if any(each.cause is not Cause.STARTING for each in waiting):  # so too: it may have been starting before
+    if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, text)
-    if event and event.startswith(_REFUSED):
+    if event and event.startswith(_REFUSED) and not _is_stuck(waiting):
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{event}; {text}" if text else event)
     told = "; ".join(part for part in (text, event) if part)
     phase = TaskExecution.INITIALIZING if waiting else plain.phase
+    if sight.was_fine and _is_stuck(waiting):
+        phase = TaskExecution.WAITING_FOR_RESOURCES  # new words within a phase are not shown
     return Verdict(phase, told) if told else plain
 
 

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from .. import kube
-from ..cluster.diagnosis import Trouble, trouble_of, unexplained
+from ..cluster.diagnosis import Trouble, Waiting, trouble_of, unexplained
 from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, attempt_key
 from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
-from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of
+from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from ..settings import Settings
 from .events import queue_events, warnings
 from .metadata import JobMetadata
@@ -85,6 +85,7 @@ class Follower:
         self._ends: dict[str, Look] = {}
         self._events: dict[str, tuple[float, Sequence[str]]] = {}
         self._troubles: dict[str, Trouble] = {}
+        self._fine: dict[str, bool] = {}
         self._gone: dict[str, float] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self._looking: dict[str, asyncio.Task[Look]] = {}
@@ -122,7 +123,7 @@ class Follower:
 
     def forget(self, metadata: JobMetadata) -> None:
         """Nothing; the task has been deleted and will not be asked for again."""
-        for memory in (self._results, self._ends, self._events, self._troubles, self._gone):
+        for memory in (self._results, self._ends, self._events, self._troubles, self._fine, self._gone):
             memory.pop(metadata.uid, None)
 
     def _glance(self, metadata: JobMetadata) -> Look | None:
@@ -186,19 +187,21 @@ class Follower:
     def _verdict(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, results: Results
     ) -> Verdict:
-        now = datetime.now(timezone.utc)
-        return verdict_of(
-            Sight(job, pods, results, self._events_of(metadata, job, pods), self._trouble_of(metadata, job, pods, now)),
+        now, fine = datetime.now(timezone.utc), self._fine.pop(metadata.uid, False)
+        waiting = waiting_of(job, pods) if job is not None else []
+        trouble = self._trouble_of(metadata, waiting, now)
+        verdict = verdict_of(
+            Sight(job, pods, results, self._events_of(metadata, job, pods), trouble, fine),
             has_outputs=metadata.has_outputs,
             deadlines=_deadlines_of(metadata),
             settings=self._settings,
             now=now,
         )
+        if was_fine(verdict, waiting, fine):
+            _remember(self._fine, metadata.uid, True)
+        return verdict
 
-    def _trouble_of(
-        self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, now: datetime
-    ) -> Trouble | None:
-        waiting = waiting_of(job, pods) if job is not None else []
+    def _trouble_of(self, metadata: JobMetadata, waiting: Sequence[Waiting], now: datetime) -> Trouble | None:
         trouble = trouble_of(waiting, self._troubles.pop(metadata.uid, None), now)
         return trouble and _remember(self._troubles, metadata.uid, trouble)
 
