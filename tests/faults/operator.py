@@ -35,7 +35,7 @@ class Operator:
         while True:
             jobs = await self._client.list(RAYJOBS, self._namespace)
             await asyncio.gather(*(self._advance(job) for job in jobs))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
 
     async def _advance(self, job: Manifest) -> None:
         uid, name = job["metadata"]["uid"], job["metadata"]["name"]
