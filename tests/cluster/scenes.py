@@ -31,9 +31,21 @@ RECOVERABLE = Results(error=UserError("USER:Recoverable", "later perhaps", recov
 OUTPUTS = Results(outputs=True)
 
 
+PHASES = {
+    TaskExecution.QUEUED: "QUEUED",
+    TaskExecution.WAITING_FOR_RESOURCES: "WAITING_FOR_RESOURCES",
+    TaskExecution.INITIALIZING: "INITIALIZING",
+    TaskExecution.RUNNING: "RUNNING",
+    TaskExecution.SUCCEEDED: "SUCCEEDED",
+    TaskExecution.FAILED: "FAILED",
+    TaskExecution.RETRYABLE_FAILED: "RETRYABLE_FAILED",
+}
+"""All that a connector may say of a job: UNDEFINED counts as a failure of its own, ABORTED drops its message."""
+
+
 def phase_name(phase: TaskExecution.Phase) -> str:
     """As people read it."""
-    return str(TaskExecution.DESCRIPTOR.enum_types_by_name["Phase"].values_by_number[phase].name)
+    return PHASES[phase]
 
 
 def stamp(moment: datetime) -> str:

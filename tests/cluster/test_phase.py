@@ -24,17 +24,9 @@ from flytekitplugins.kuberay.cluster.phase import (
 )
 from flytekitplugins.kuberay.cluster.status import JobView, view_of
 
-STATUSES = Path(__file__).parents[1] / "statuses"
-PHASES = {
-    TaskExecution.QUEUED: "QUEUED",
-    TaskExecution.INITIALIZING: "INITIALIZING",
-    TaskExecution.RUNNING: "RUNNING",
-    TaskExecution.SUCCEEDED: "SUCCEEDED",
-    TaskExecution.FAILED: "FAILED",
-    TaskExecution.RETRYABLE_FAILED: "RETRYABLE_FAILED",
-}
-"""All that a connector may say of a job: UNDEFINED counts as a failure of its own, ABORTED drops its message."""
+from .scenes import PHASES
 
+STATUSES = Path(__file__).parents[1] / "statuses"
 # Source: KubeRay v1.6.2, ray-operator/apis/ray/v1/rayjob_types.go.
 DEPLOYMENTS = (
     "", "Initializing", "Running", "Complete", "Failed", "ValidationFailed", "Suspending", "Suspended", "Retrying",

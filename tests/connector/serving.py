@@ -133,3 +133,13 @@ async def write_status(client: ApiKubeClient, metadata: bytes, **status: Any) ->
     """Plays the operator: the RayJob's status has these fields now."""
     found = json.loads(metadata)
     await client.patch(RAYJOBS, found["namespace"], found["name"], {"status": status}, subresource="status")
+
+
+async def gone(client: ApiKubeClient, metadata: bytes) -> bool:
+    """Whether the task's RayJob goes within moments."""
+    found = json.loads(metadata)
+    for _ in range(20):
+        if all(job["metadata"]["uid"] != found["uid"] for job in await client.list(RAYJOBS, found["namespace"])):
+            return True
+        await asyncio.sleep(0.05)
+    return False
