@@ -17,7 +17,7 @@ from typing_extensions import override
 from flytekitplugins.kuberay.cluster.names import ATTEMPT
 from flytekitplugins.kuberay.kube import AlreadyExists, Call, Created, Manifest, Resource, Unavailable
 
-from .propelling import DONE, UP, Propeller, Run
+from .propelling import DONE, UP, Event, Propeller, Run
 from .results import put_error
 from .samples import template_json
 from .seam import Seam
@@ -33,19 +33,15 @@ PROVISIONED = {
         ]
     }
 }
-UNSCHEDULABLE = {
-    "phase": "Pending",
-    "conditions": [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available"}
-    ],
-}
-PULLING = {
+CONTAINER = {"name": "ray", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+STARTING = {
     "phase": "Pending",
     "conditions": [{"type": "PodScheduled", "status": "True"}],
-    "containerStatuses": [
-        {"name": "ray", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
-        | {"state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
-    ],
+    "containerStatuses": [{**CONTAINER, "state": {"waiting": {"reason": "ContainerCreating"}}}],
+}
+PULLING = {
+    **STARTING,
+    "containerStatuses": [{**CONTAINER, "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}],
 }
 
 
@@ -66,6 +62,11 @@ async def ends_in_success(run: Run) -> None:
     status, end = await run.ends()
     assert (status, end["phase"]) == (0, "SUCCEEDED")
     assert end["outputs"]["literals"]["o0"]["scalar"]["primitive"]["integer"] == "7"
+
+
+def told(event: Event) -> str:
+    """The reason less the RayJob's name, and without times."""
+    return re.sub(r"\b\d+s\b", "TIME", event["reason"].partition(": ")[2])
 
 
 class TestDeadlines:
@@ -119,27 +120,26 @@ class TestFollowing:
         async with propeller.runs() as run:
             job = await run.job()
             await run.sees("QUEUED")
-            await run.makes_pod(job, "head", **PULLING)
-            worker = await run.makes_pod(job, "cpu", **UNSCHEDULABLE)
+            await run.makes_pod(job, "head", **STARTING)
+            worker = await run.makes_pod(job, "cpu", **STARTING)
             await run.writes(job, jobDeploymentStatus="Initializing")
-            waiting = await run.sees("WAITING_FOR_RESOURCES")
+            starting = await run.sees("INITIALIZING")
             await run.changes_pod(worker, **PULLING)
-            pulling = await run.sees("INITIALIZING")
+            waiting = await run.sees("WAITING_FOR_RESOURCES")
             await run.succeeds(job)
             await ends_in_success(run)
-        image = "container ray: ErrImagePull: not found"
-        expected = f"head: {image} (TIME); worker group cpu: 0/4 nodes are available (TIME)"
-        assert re.sub(r"\d+s\b", "TIME", waiting["reason"].partition(": ")[2]) == expected
-        expected = f"head: {image} (TIME); worker group cpu: {image} (TIME)"
-        assert re.sub(r"\d+s\b", "TIME", pulling["reason"].partition(": ")[2]) == expected
+        head, worker = "head: starting (TIME)", "worker group cpu: container ray: ErrImagePull: not found (TIME)"
+        assert told(starting) == f"{head}; worker group cpu: starting (TIME)"
+        assert told(waiting) == f"{head}; {worker}"
 
     async def test_the_first_answer_of_running_is_complete(self, propeller: Propeller) -> None:
-        """Row "changes within a phase": cluster, job and dashboard are known by then, and go with it."""
+        """Row "changes within a phase": cluster, job, dashboard and log links are those of its first observation."""
         async with propeller.runs() as run:
             job = await run.job()
             where = {"rayClusterName": "c-x", "dashboardURL": "c-x-head-svc:8265", "jobId": "j-1"}
             await run.writes(job, **UP, **where)
             running = await run.sees("RUNNING")
+        assert running["logs"] == []  # none without a template for them, then or later
         assert running["custom_info"] == {
             "rayJob": f"{job['metadata']['namespace']}/{job['metadata']['name']}",
             "rayCluster": "c-x",
@@ -404,9 +404,11 @@ class TestSizes:
         odd = {f"unknown{number}": {"field": number} for number in range(40)}
         extras = json.dumps({"version": 1, "rayJobPatch": {"spec": odd}})
         async with propeller.runs(config={"kuberay": extras}) as run:
+            warned = await run.sees("QUEUED")
             await run.succeeds(await run.job())
             _, end = await run.ends()
         (create,) = run.calls("CreateTask")
+        assert '(API server: unknown field "spec.unknown0"' in warned["reason"]
         assert create["response_bytes"] < 1000
         assert end["state_bytes"] < 2000
 
