@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
 
+from flytekitplugins.kuberay.connector.events import warnings
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient
 from flytekitplugins.kuberay.settings import parse_settings
 
@@ -69,6 +70,17 @@ async def test_a_quota_is_told(caller: Caller, client: ApiKubeClient, namespace:
     await write_status(client, metadata, **COMING)
     await put_event(client, metadata, "RayCluster", CLUSTER, "FailedToCreateHeadPod", QUOTA)
     assert await told(caller, metadata, WAITING) == (WAITING, f"FailedToCreateHeadPod: {QUOTA}")
+
+
+async def test_a_complaint_of_kuberay_about_itself_is_not_told(
+    caller: Caller, client: ApiKubeClient, namespace: str
+) -> None:
+    """Under load it tries twice to make one RayCluster, and the second try fails."""
+    metadata = await caller.create(flyte_task(namespace))
+    name = json.loads(metadata)["name"]
+    await put_event(client, metadata, "RayCluster", CLUSTER, "FailedToCreateHeadService", "no such type")
+    await put_event(client, metadata, "RayJob", name, "FailedToCreateRayCluster", f'"{CLUSTER}" already exists')
+    assert await warnings(client, namespace, [name, CLUSTER]) == ["FailedToCreateHeadService: no such type"]
 
 
 async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, namespace: str) -> None:

@@ -14,6 +14,8 @@ from ..wire import Manifest
 _SECONDS = 2.0
 _MOST = 50
 _LONGEST = 500
+_MADE_ALREADY = "already exists"
+"""KubeRay complains so of a RayCluster that it made a moment ago and does not see yet; nothing is wrong."""
 _QUEUE_REASONS = ("Pending", "Preempted", "Evicted", "Inadmissible")
 """Of Kueue's events about a Workload, those that tell why it waits; newer versions make them warnings."""
 
@@ -22,7 +24,7 @@ async def warnings(client: kube.KubeClient, namespace: str, names: Iterable[str]
     """Warning events about the objects of these names, oldest first. Raises nothing."""
     selectors = [f"involvedObject.name={name},type=Warning" for name in filter(None, names)]
     pages = await asyncio.gather(*(_read(client, namespace, selector) for selector in selectors))
-    return _lines(event for page in pages for event in page)
+    return _lines(event for page in pages for event in page if not event.get("message", "").endswith(_MADE_ALREADY))
 
 
 async def queue_events(client: kube.KubeClient, namespace: str, job: str) -> list[str]:

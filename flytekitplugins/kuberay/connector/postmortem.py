@@ -6,6 +6,7 @@ Whatever fails here fails in silence: the verdict stands without it. It has a ti
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ _SECONDS = 6.0
 _CALL_SECONDS = 2.0
 _SHORT_LINES = 8
 _SHORT_CHARACTERS = 700
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_NAMES = 6
 
 
@@ -104,10 +106,12 @@ def _left_out(log: LogTail) -> LogTail:
 
 
 def _short(verdict: Verdict, logs: Sequence[LogTail]) -> str:
-    """The verdict with the last lines of the first log that says more than it does."""
-    for log in logs:
-        lines = [line for line in log.text.splitlines() if line.strip()][-_SHORT_LINES:] if log.was_read else []
-        if lines and lines[-1].strip() not in verdict.message:
-            end = "\n".join(lines)[-_SHORT_CHARACTERS:]
-            return f"{verdict.message}\nlast lines of {log.source.pod}, container {log.source.container}:\n{end}"
-    return verdict.message
+    """The verdict with the last lines of the log that tells most, unless it ends with them, as Ray's own word does."""
+    log = next((log for log in logs if log.was_read and log.text.strip()), None)
+    if log is None:
+        return verdict.message
+    lines = [line for line in _COLOUR.sub("", log.text).splitlines() if line.strip()][-_SHORT_LINES:]
+    if lines[-1].strip() in _COLOUR.sub("", verdict.message):
+        return verdict.message
+    end = "\n".join(lines)[-_SHORT_CHARACTERS:]
+    return f"{verdict.message}\nlast lines of {log.source.pod}, container {log.source.container}:\n{end}"
