@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -67,6 +68,16 @@ def test_a_failure_is_as_documented(row: str) -> None:
     """The phase, whether we clean up, and the words."""
     verdict = FAILURES[row].verdict()
     assert documented()[row] == (phase_name(verdict.phase), "deleted" if verdict.ours else "kept", verdict.message)
+
+
+@pytest.mark.parametrize("page", ["failures", "controls"])
+def test_a_page_names_what_there_is(page: str) -> None:
+    """Its tests, its links, and the rows of the other page."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/.]+)`", text)
+    linked = [f"docs/{link}" for link in re.findall(r"\]\(([\w/.]+)\)", text)]
+    assert [path for path in (*named, *linked) if not (ROOT / path).exists()] == []
+    assert set(re.findall(r"\[failures\]\(failures\.md\) `([\w-]+)`", text)) <= set(FAILURES)
 
 
 FINE = pod("cpu", created=ago(minutes=1))
