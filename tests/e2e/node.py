@@ -48,7 +48,7 @@ _SETTINGS = {
     "plugins": {
         "k8s": {
             "default-env-vars": [{name: value} for name, value in _STORE.items()],
-            "image-pull-backoff-grace-period": "15s",
+            "image-pull-backoff-grace-period": "10s",
         },
         "kuberay": {"submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}}},
     }

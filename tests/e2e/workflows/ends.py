@@ -73,7 +73,7 @@ def no_image() -> None:
 
 @task(
     task_config=with_worker(
-        WorkerNodeConfig(group_name="big", replicas=1, requests=Resources(cpu="64")), start_deadline=30
+        WorkerNodeConfig(group_name="big", replicas=1, requests=Resources(cpu="64")), start_deadline=15
     ),
     requests=REQUESTS,
     limits=LIMITS,
