@@ -30,7 +30,7 @@ test-e2e: set-up ## Run the tests with real Ray and a real Kubernetes node (minu
 	$(BIN)/pytest -m e2e -rs
 
 test-faults: set-up ## Break the way to the cluster, the cluster and the connector, and print what came of it (minutes)
-	$(BIN)/pytest -m faults
+	KUBECONFIG= $(BIN)/pytest -m faults
 
 test-e2e-full: set-up ## Run these and more ends of tasks on the node (a quarter of an hour)
 	$(BIN)/pytest -m "e2e or e2e_full" -rs

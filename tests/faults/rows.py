@@ -47,8 +47,8 @@ class Row:
     fault: str
     block: Block
     seconds: float = 5.0  # how long it lasts at least
-    right: float = 5.0  # after its end, until an answer tells the right phase
-    follows: float = 15.0  # after its end, until the view of the cluster follows again, and deletions are done
+    right: float = 10.0  # after its end, until an answer tells the right phase
+    follows: float = 25.0  # after its end, until the view of the cluster follows again, and deletions are done
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ def spoilt(spoil: Spoil) -> Block:
 
 REFUSED = Row("refused", refused)
 ERROR = Row("500", spoilt(status(500, "InternalError")))
-DEAD = Row("watch dead", dead, right=25, follows=25)
+DEAD = Row("watch dead", dead, right=25)
 ROWS = [
     REFUSED,
     Row("reset in body", spoilt(cut)),
@@ -111,7 +111,7 @@ ROWS = [
     ERROR,
     Row("503", spoilt(status(503, "ServiceUnavailable"))),
     Row("slow 30 s", spoilt(late(30)), seconds=30),
-    Row("silent", silent, right=25, follows=25),  # its connections stay dead
+    Row("silent", silent, right=25),  # its connections stay dead
     Row("410 on watch", spoilt(status(410, "Expired", only_watches=True))),
     DEAD,
     Row("stale version", spoilt(watching_from("1"))),
