@@ -47,7 +47,7 @@ class Row:
     fault: str
     block: Block
     seconds: float = 5.0  # how long it lasts at least
-    right: float = 10.0  # after its end, until an answer tells the right phase
+    right: float = 6.0  # after its end, until an answer tells the right phase
     follows: float = 25.0  # after its end, until the view of the cluster follows again, and deletions are done
 
     @property
