@@ -46,13 +46,8 @@ def served_flyte_workflows(kubeconfig: str) -> Iterator[None]:
 
 
 def _run(work: Coroutine[Any, Any, bool]) -> bool:
-    async def all_of_it() -> bool:
-        done = await work
-        await asyncio.sleep(0.1)  # for the end of the last connection, for which aiohttp does not wait
-        return done
-
     with ThreadPoolExecutor(1) as thread:  # the test's own event loop may be set already
-        return thread.submit(asyncio.run, all_of_it()).result()
+        return thread.submit(asyncio.run, work).result()
 
 
 async def _install(kubeconfig: str) -> bool:

@@ -28,9 +28,6 @@ _NOT_SERVED = (
     "the cluster has no FlyteWorkflows, so it is not known which executions are gone:"
     " only what has ended goes, by its age (--older-than, else plugins.kuberay.keep-finished)"
 )
-_LAST_CLOSE = 0.1
-"""Seconds for the end of the last connection, for which aiohttp does not wait."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -158,7 +155,6 @@ async def _run(sweeper: _Sweeper, settings: Settings, arguments: argparse.Namesp
     async with await kube.ApiKubeClient.open(kubeconfig, context, user_agent=f"{MANAGER}-sweep") as client:
         for job in await _jobs(client, arguments.namespace or own.namespaces):
             await sweeper.sweep(client, job)
-    await asyncio.sleep(_LAST_CLOSE)
 
 
 async def _jobs(client: kube.KubeClient, namespaces: Sequence[str]) -> list[_Job]:
