@@ -1,4 +1,4 @@
-"""Writes flytekitplugins/kuberay/pod/schema.json: the fields of a pod template and their types, by `kubernetes`.
+"""Writes flytekitplugins/kuberay/schema.json: the fields of a pod template and their types, by `kubernetes`.
 
     python tools/pod_schema.py     # with the newest kubernetes client installed
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kubernetes import client
 
-TARGET = Path(__file__).parent.parent / "flytekitplugins/kuberay/pod/schema.json"
+TARGET = Path(__file__).parent.parent / "flytekitplugins/kuberay/schema.json"
 QUANTITY_MAPS = {"limits", "requests", "overhead"}
 QUANTITIES = {"sizeLimit", "divisor", "storage"}
 

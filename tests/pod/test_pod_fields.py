@@ -17,7 +17,7 @@ from tests.golden.compare import canonical
 from tests.pod.samples import custom, pod_task, primary, settings, sidecar
 
 ROOT = Path(__file__).parent.parent.parent
-SCHEMA: dict[str, dict[str, str]] = json.loads((ROOT / "flytekitplugins/kuberay/pod/schema.json").read_text("utf-8"))
+SCHEMA: dict[str, dict[str, str]] = json.loads((ROOT / "flytekitplugins/kuberay/schema.json").read_text("utf-8"))
 OTHERS = "any other field"
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from ..errors import Problem
 from ..quantity import parse_quantity
+from ..schema import type_problems
 from ..syntax import is_dns_label, is_label_key
 from ..wire import Manifest
 from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
-from .schema import type_problems
 
 DIRECTIVES = ("replace", "delete", "merge")
 _ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)

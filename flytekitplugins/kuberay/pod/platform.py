@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Problem
+from ..schema import type_problems
 from ..settings import Settings
 from .checks import container_problems
-from .schema import type_problems
 
 
 def platform_problems(settings: Settings) -> list[Problem]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flytekitplugins.kuberay.pod.schema import type_problems
+from flytekitplugins.kuberay.schema import type_problems
 
 SEE = "see the field in Kubernetes' documentation of a pod"
 VALID = {

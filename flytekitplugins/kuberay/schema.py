@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Mapping
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from ..errors import Problem
-from ..quantity import is_quantity
+from .errors import Problem
+from .quantity import is_quantity
 
 _PLAIN = {"string": str, "integer": int, "boolean": bool}
 _NAMES = {
@@ -27,9 +27,7 @@ _MAX_SHOWN = 80
 
 @functools.cache
 def _schema() -> Mapping[str, Mapping[str, str]]:
-    loaded: Mapping[str, Mapping[str, str]] = json.loads(
-        resources.files(__package__).joinpath("schema.json").read_text("utf-8")
-    )
+    loaded: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("schema.json").read_text("utf-8"))
     return loaded
 
 
