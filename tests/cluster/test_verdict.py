@@ -298,6 +298,12 @@ def test_a_stop_is_a_stop_whatever_became_of_the_head() -> None:
     assert phase_name(scene.verdict().phase) == "FAILED"
 
 
+@pytest.mark.parametrize("reason", ["DeadlineExceeded", "ValidationFailed"])
+def test_a_head_that_went_with_its_job_excuses_nothing(reason: str) -> None:
+    """What ended the job ends it for good."""
+    assert phase_name(Scene(job("Failed", "RUNNING", reason), (failed("head", 137),)).verdict().phase) == "FAILED"
+
+
 def test_a_cluster_that_is_shut_down_took_no_head_from_the_job() -> None:
     """With ttl 0 its pods go at once, and end badly for that."""
     gone = failed("head", 137, deleted=True)

@@ -38,7 +38,7 @@ class ContainerView:
     @property
     def is_over(self) -> bool:
         """Whether it has ended and does not start again."""
-        if self.exit_code is None or self.waiting:
+        if self.exit_code is None:
             return False
         return self.policy == "Never" or (self.policy == "OnFailure" and self.exit_code == 0)
 
