@@ -11,7 +11,6 @@ from flytekitplugins.kuberay.kube import (
     EVENTS,
     POD_TEMPLATES,
     PODS,
-    RAYCLUSTERS,
     RAYJOBS,
     AlreadyExists,
     ApiKubeClient,
@@ -235,7 +234,9 @@ async def test_the_view_follows_the_cluster(client: ApiKubeClient, namespace: st
 
 async def test_an_idle_view_stays_fresh(client: ApiKubeClient, namespace: str) -> None:
     """The ends of its watches prove it, without any event."""
-    view = Watch(client, RAYCLUSTERS, str, namespaces=[namespace], pace=Pace(seconds=1, timeout=3))
+    view = Watch(
+        client, Resource("ray.io", "v1", "rayclusters"), str, namespaces=[namespace], pace=Pace(seconds=1, timeout=3)
+    )
     view.start()
     await view.wait_synced(10)
     ages = []

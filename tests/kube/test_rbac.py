@@ -22,7 +22,6 @@ from flytekitplugins.kuberay.kube import (
     EVENTS,
     POD_TEMPLATES,
     PODS,
-    RAYCLUSTERS,
     RAYJOBS,
     ApiKubeClient,
     Forbidden,
@@ -60,11 +59,7 @@ CONNECTOR_CALLS: dict[Right, Do] = {
     ("rayjobs", "get"): lambda c, ns: c.get(RAYJOBS, ns, "job"),
     ("rayjobs", "list"): lambda c, ns: c.list(RAYJOBS, None),
     ("rayjobs", "watch"): lambda c, ns: opened(c, RAYJOBS),
-    ("rayjobs", "patch"): lambda c, ns: c.patch(RAYJOBS, ns, "job", {"metadata": {"annotations": {"a": "b"}}}),
     ("rayjobs", "delete"): lambda c, ns: c.delete(RAYJOBS, ns, "held"),
-    ("rayclusters", "get"): lambda c, ns: c.get(RAYCLUSTERS, ns, "cluster"),
-    ("rayclusters", "list"): lambda c, ns: c.list(RAYCLUSTERS, ns),
-    ("pods", "get"): lambda c, ns: c.get(PODS, ns, "pod"),
     ("pods", "list"): lambda c, ns: c.list(PODS, None),
     ("pods", "watch"): lambda c, ns: opened(c, PODS),
     ("pods/log", "get"): lambda c, ns: c.read_log(ns, "pod"),
@@ -142,10 +137,8 @@ async def connector(
     await client.create(ROLES, None, role)
     await client.create(BINDINGS, None, binding)
     held = {**rayjob("held"), "metadata": {"name": "held", "finalizers": ["test/held"]}}
-    cluster = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "cluster"}}
     await client.create(RAYJOBS, namespace, rayjob("job"))
     await client.create(RAYJOBS, namespace, held)
-    await client.create(RAYCLUSTERS, namespace, {**cluster, "spec": rayjob("x")["spec"]["rayClusterSpec"]})
     await client.create(PODS, namespace, core("Pod", "pod", spec={**pod_spec(), "nodeSelector": {"no": "node"}}))
     await client.create(POD_TEMPLATES, namespace, core("PodTemplate", "template", template={"spec": pod_spec()}))
     await client.create(FLYTE_WORKFLOWS, namespace, flyte_workflow("workflow", RUNNING))
@@ -218,7 +211,7 @@ async def test_it_may_not_do_more(connector: Connector) -> None:
         ("list", Resource("", "v1", "secrets")),
         ("create", PODS),
         ("delete", PODS),
-        ("delete", RAYCLUSTERS),
+        ("delete", Resource("ray.io", "v1", "rayclusters")),
         ("deletecollection", RAYJOBS),
         ("create", BINDINGS),
         ("delete", FLYTE_WORKFLOWS),

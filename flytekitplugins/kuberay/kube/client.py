@@ -30,7 +30,6 @@ class Resource:
 
 
 RAYJOBS = Resource("ray.io", "v1", "rayjobs")
-RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters")
 PODS = Resource("", "v1", "pods")
 EVENTS = Resource("", "v1", "events")
 POD_TEMPLATES = Resource("", "v1", "podtemplates")
