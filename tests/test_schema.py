@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flytekitplugins.kuberay.schema import type_problems
+from flytekitplugins.kuberay.schema import name_problems, type_problems
 
 SEE = "see the field in Kubernetes' documentation of a pod"
 VALID = {
@@ -74,7 +74,7 @@ def test_a_valid_spec() -> None:
         ),
         pytest.param(
             {"containers": [{"env": [{"name": "TOKEN", "value": 5}]}]},
-            "spec.containers[0].env[0].value: must be text, got a int",
+            "spec.containers[0].env[0].value: must be text, got a value of type int",
             id="what may be a secret is not shown",
         ),
     ],
@@ -93,6 +93,43 @@ def test_all_problems_at_once() -> None:
         "spec.containers[0].env",
         "spec.containers[1].tty",
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"container": [], "nodeselector": {}},
+            ["spec.container: is no field of Kubernetes; write containers"]
+            + ["spec.nodeselector: is no field of Kubernetes; write nodeSelector"],
+            id="nearly a field",
+        ),
+        pytest.param(
+            {"host_network": True, "containers": [{"volume_mount": [], "volumeMounts": [{"mount_path": "/x"}]}]},
+            ["spec.host_network: is no field of Kubernetes; write hostNetwork"]
+            + ["spec.containers[0].volume_mount: is no field of Kubernetes; write volumeMounts"]
+            + ["spec.containers[0].volumeMounts[0].mount_path: is no field of Kubernetes; write mountPath"],
+            id="Python's names, at any depth",
+        ),
+        pytest.param({"no_such": 1}, ["spec.no_such: is no field of Kubernetes; write noSuch"], id="like no field"),
+        pytest.param(VALID, [], id="a field of the future"),
+        pytest.param(
+            {"nodeSelector": {"node_selector": "x"}, "overhead": {"cpus": "1"}, "containers": [{"$patch": "replace"}]},
+            [],
+            id="keys of a user's own, and a directive",
+        ),
+        pytest.param([], [], id="another type, of which type_problems tells"),
+    ],
+)
+def test_wrong_names(spec: Any, expected: list[str]) -> None:
+    """A key that an API server would drop in silence is told, with the field that is meant."""
+    assert [str(problem) for problem in name_problems(spec, "spec")] == expected
+
+
+def test_a_directive_is_no_entry() -> None:
+    """`$patch` fits wherever a map does."""
+    spec = {"overhead": {"$patch": "replace", "cpu": "1"}, "containers": [{"$patch": "delete", "name": "x"}]}
+    assert list(type_problems(spec, "spec")) == []
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """The shape of a pod spec: which fields exist, and of which type, as `schema.json` says.
 
-`tools/pod_schema.py` writes that file from the kubernetes client. Fields that it does not know are left alone: a newer
-API server may know them.
+`tools/pod_schema.py` writes that file from the kubernetes client. `type_problems` leaves fields alone that it does not
+know: a newer API server may know them. `name_problems` tells of those that look like a slip of the pen.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _NAMES = {
     "quantity": "a quantity such as 500m or 4Gi",
 }
 _MAX_SHOWN = 80
+_PATCH = "$patch"
+_ALIKE = 0.85  # as `container` and `containers`; fields of a kind, `hostname` and `hostnameOverride`, are less so
 
 
 @functools.cache
@@ -51,10 +54,39 @@ def type_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Pr
         yield _mistyped(value, path, _NAMES[kind])
 
 
+def name_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Problem]:
+    """A problem for each key that is nearly a field's name, or in snake_case: an API server drops such in silence.
+
+    Args:
+        value: As for `type_problems`; what is of another type is passed over.
+        path: Where it stands, for the reader.
+        kind: As for `type_problems`.
+    """
+    if kind.startswith("[]") and isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from name_problems(entry, f"{path}[{index}]", kind[2:])
+    elif kind.startswith("{}") and isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from name_problems(entry, f"{path}[{key}]", kind[2:])
+    elif kind in _schema() and isinstance(value, Mapping):
+        known = _schema()[kind]
+        for key, entry in value.items():
+            if key not in known and (meant := _meant(str(key), known)):
+                yield Problem(f"{path}.{key}", "is no field of Kubernetes", f"write {meant}")
+            yield from name_problems(entry, f"{path}.{key}", known.get(key, "any"))
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    """The field that is meant by a key that is none, "" where nothing tells."""
+    first, *words = key.split("_")
+    camel_case = first + "".join(word.title() for word in words)
+    return next(iter(difflib.get_close_matches(camel_case, known, 1, _ALIKE)), camel_case if words else "")
+
+
 def _fits(value: Any, kind: str) -> bool:
     if kind == "quantity":
         return is_quantity(value)
-    return type(value) is _PLAIN[kind]
+    return isinstance(value, _PLAIN[kind]) and isinstance(value, bool) == (kind == "boolean")
 
 
 def _list_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
@@ -74,7 +106,8 @@ def _map_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
         yield _mistyped(value, path, "a mapping")
         return
     for key, entry in value.items():
-        yield from type_problems(entry, f"{path}[{key}]", kind)
+        if key != _PATCH:  # a directive of a merge fits any map
+            yield from type_problems(entry, f"{path}[{key}]", kind)
 
 
 def _object_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
@@ -86,6 +119,6 @@ def _object_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
 
 
 def _mistyped(value: Any, path: str, wanted: str) -> Problem:
-    shown = repr(value) if ".env[" not in path else f"a {type(value).__name__}"  # env may hold a secret
+    shown = repr(value) if ".env[" not in path else f"a value of type {type(value).__name__}"  # env may hold a secret
     shown = shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
     return Problem(path, f"must be {wanted}, got {shown}", "see the field in Kubernetes' documentation of a pod")

@@ -11,6 +11,10 @@ from flytekitplugins.kuberay.config import HeadNodeConfig, WorkerNodeConfig
 from flytekitplugins.kuberay.config.podtemplate import pod_spec_of, ray_container_of, with_resources
 from flytekitplugins.kuberay.errors import ConfigError
 
+SEE = "see the field in Kubernetes' documentation of a pod"
+UNDER_SPEC = "write what stands under its spec; labels go into a PodTemplate"
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
 SPEC = client.V1PodSpec(
     node_selector={"pool": "gpu"},
     host_network=False,
@@ -137,38 +141,46 @@ def template(spec: Any, **values: Any) -> PodTemplate:
             id="a primary container that is not there",
         ),
         pytest.param(
-            {"metadata": {}, "spec": {}},
-            [".pod_template: is a whole Pod; write what stands under its spec; labels go into a PodTemplate"],
+            {"kind": "Pod", "spec": {}},
+            [f".pod_template: is a whole Pod or PodTemplate, with spec; {UNDER_SPEC}"],
             id="a whole Pod",
         ),
         pytest.param(
-            {"node_selector": {"a_b": "c"}, "containers": [{"name": "ray-head", "volume_mounts": []}]},
+            {"metadata": {"labels": {"a": "b"}}, "containers": []},
+            [f".pod_template: is a whole Pod or PodTemplate, with metadata; {UNDER_SPEC}"],
+            id="labels beside the pod spec, which would be lost",
+        ),
+        pytest.param(
+            {"node_selector": {"a_b": "c"}, "containers": [{"name": "ray-head", "volumeMount": []}]},
             [
                 ".pod_template.node_selector: is no field of Kubernetes; write nodeSelector",
-                ".pod_template.containers[0].volume_mounts: is no field of Kubernetes; write volumeMounts",
+                ".pod_template.containers[0].volumeMount: is no field of Kubernetes; write volumeMounts",
             ],
-            id="Python's names in a dict",
+            id="Python's names in a dict, and misspelt ones",
         ),
         pytest.param(
-            {"containers": {"name": "ray-head"}, "initContainers": ["busybox"]},
+            {"containers": {"name": "ray-head"}, "initContainers": ["busybox"], "nodeSelector": {"a": 5}},
             [
-                ".pod_template.initContainers[0]: is 'busybox' (str); write a V1Container or a dict",
-                ".pod_template.containers: is a dict; write a list of containers",
+                f".pod_template.containers: must be a list, got {{'name': 'ray-head'}}; {SEE}",
+                f".pod_template.initContainers[0]: must be a mapping, got 'busybox'; {SEE}",
+                f".pod_template.nodeSelector[a]: must be text, got 5; {SEE}",
             ],
-            id="containers of wrong types",
+            id="wrong types",
         ),
         pytest.param(
-            template({"containers": [{"name": 1, "image": object()}]}, labels={"a": 1}, annotations=["b"]),
+            template({"containers": [{"image": object()}]}, labels={"a": 1, "b c": "d/e"}, annotations=["b"]),
             [
                 ".pod_template.labels['a']: is 1 (int); write text: \"1\"",
+                ".pod_template.labels['b c']: is no key of Kubernetes; write [prefix.example.com/]name",
+                ".pod_template.labels['b c']: is 'd/e' (str); "
+                "use letters, digits, '-', '_' and '.', begin and end with a letter or digit, at most 63",
                 '.pod_template.annotations: is a list; write a dict of text to text, such as {"key": "value"}',
-                ".pod_template.pod_spec.containers[0].name: is 1 (int); "
-                "write text; Flyte builds an ImageSpec only for the task's own container_image",
-                ".pod_template.pod_spec.containers[0].image: is a object; "
+                ".pod_template.pod_spec.containers[0].image: is an object; "
                 "write text; Flyte builds an ImageSpec only for the task's own container_image",
             ],
-            id="labels, annotations and an image that are no text",
+            id="odd labels, annotations and image",
         ),
+        pytest.param(LOOP, [".pod_template: is nested too deep; does it hold itself?"], id="a dict that holds itself"),
         pytest.param(
             {"tolerations": [{"key": {1, 2}}]},
             [".pod_template.tolerations[0].key: is a set; write text, numbers, bools, None, lists and dicts of them"],
@@ -186,6 +198,14 @@ def test_faults_of_a_template(given: Any, expected: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         HeadNodeConfig(pod_template=given)
     assert [str(problem) for problem in caught.value.problems] == [f"HeadNodeConfig{text}" for text in expected]
+
+
+def test_gpus_have_one_amount() -> None:
+    """Kubernetes takes a request of an extended resource only with a limit that is equal; of others, with a larger."""
+    with pytest.raises(ConfigError) as caught:
+        HeadNodeConfig(requests=Resources(cpu="1", gpu="1"), limits=Resources(cpu="2", gpu="2"))
+    what = "asks 1 of nvidia.com/gpu, below the limit of 2; write the same: it can't be shared"
+    assert str(caught.value) == f"HeadNodeConfig.requests: {what}"
 
 
 def test_a_request_above_the_templates_limit() -> None:

@@ -15,6 +15,7 @@ from flytekitplugins.kuberay.config import (
     SubmitterConfig,
     WorkerNodeConfig,
 )
+from flytekitplugins.kuberay.config.checks import GROUP_NAME_RULE
 from flytekitplugins.kuberay.errors import ConfigError
 
 
@@ -32,6 +33,9 @@ head: Any = HeadNodeConfig
 autoscaler: Any = AutoscalerOptionsConfig
 """Given wrong types on purpose, which mypy need not see."""
 
+Theirs = type("HeadNodeConfig", (), {})
+"""As flytekitplugins-ray's class of that name."""
+
 LOOP: dict[str, Any] = {}
 LOOP["self"] = LOOP
 
@@ -46,6 +50,54 @@ FAULTS = [
     ),
     pytest.param(
         lambda: worker(replicas=1.5), ["WorkerNodeConfig.replicas: is 1.5 (float); write a whole number"], id="half"
+    ),
+    pytest.param(
+        lambda: worker(replicas=10**5000),
+        ["WorkerNodeConfig.replicas: is a number of more than 80 digits; write a number from 0 to 2147483647"],
+        id="a number that Python does not write",
+    ),
+    pytest.param(
+        lambda: worker(replicas="\u0663"),
+        ["WorkerNodeConfig.replicas: is '\u0663' (str); write a whole number"],
+        id="a digit that is no number in code",
+    ),
+    pytest.param(
+        lambda: worker(group_name="\u212a"),
+        [f"WorkerNodeConfig.group_name: is '\u212a'; {GROUP_NAME_RULE}"],
+        id="a letter that is ASCII only when lower-cased",
+    ),
+    pytest.param(
+        lambda: worker(group_name="x" * 999),
+        [f"WorkerNodeConfig.group_name: is '{'x' * 76}...; {GROUP_NAME_RULE}"],
+        id="a very long name is cut",
+    ),
+    pytest.param(
+        lambda: head(ray_start_params={"--num-cpus": "0", "num_gpus": "0", "a b": "c", "log-color": "True"}),
+        [
+            "HeadNodeConfig.ray_start_params['--num-cpus']: is no parameter of ray start; write num-cpus",
+            "HeadNodeConfig.ray_start_params['num_gpus']: is no parameter of ray start; write num-gpus",
+            "HeadNodeConfig.ray_start_params['a b']: is no parameter of ray start; `ray start --help` lists them",
+        ],
+        id="names that ray start would refuse",
+    ),
+    pytest.param(
+        lambda: job(head_node_config=Theirs(), autoscaler_options={}),
+        [
+            "RayJobConfig.head_node_config: is that of tests.config.test_rayjob; "
+            "import HeadNodeConfig from flytekitplugins.kuberay",
+            "RayJobConfig.autoscaler_options: is a dict; write an AutoscalerOptionsConfig(...)",
+        ],
+        id="a part of another package",
+    ),
+    pytest.param(
+        lambda: job(ray_job_patch={"kind": "Job", "rayClusterSpec": {}, "metadata": {"name": "x"}, "spec": None}),
+        [
+            "RayJobConfig.ray_job_patch.kind: is 'Job' (str); leave it out: it is RayJob",
+            'RayJobConfig.ray_job_patch.rayClusterSpec: is no field of a RayJob; write it under "spec"',
+            "RayJobConfig.ray_job_patch.metadata.name: can't be chosen; leave it out: Flyte finds the job by it",
+            "RayJobConfig.ray_job_patch.spec: is None; write a dict",
+        ],
+        id="a patch that would be lost or spoil the RayJob",
     ),
     pytest.param(
         lambda: worker(replicas=None), ["WorkerNodeConfig.replicas: is None; write its value"], id="None replicas"
@@ -130,6 +182,22 @@ FAULTS = [
         lambda: head(requests=Resources(mem="2Gi"), limits=Resources(mem="2G")),
         ["HeadNodeConfig.requests: asks 2Gi of memory, above the limit of 2G; raise the limit to it"],
         id="a request above its limit",
+    ),
+    pytest.param(
+        lambda: autoscaler(upscaling_mode=True),
+        [
+            "AutoscalerOptionsConfig.upscaling_mode: is True (bool); "
+            "write AutoscalerOptionsConfig.UpscalingMode.UNSPECIFIED, DEFAULT, AGGRESSIVE, CONSERVATIVE"
+        ],
+        id="a mode that only equals a number",
+    ),
+    pytest.param(
+        lambda: autoscaler(upscaling_mode=2.0),
+        [
+            "AutoscalerOptionsConfig.upscaling_mode: is 2.0 (float); "
+            "write AutoscalerOptionsConfig.UpscalingMode.UNSPECIFIED, DEFAULT, AGGRESSIVE, CONSERVATIVE"
+        ],
+        id="a fraction for a mode",
     ),
     pytest.param(
         lambda: autoscaler(upscaling_mode="fast", idle_timeout_seconds=-1, env={"A": 1}, image=3),
@@ -308,4 +376,5 @@ def test_an_underscore_in_a_group_name_passes_with_a_warning(caplog: pytest.LogC
     """flytekitplugins-ray's own examples have some; they register, and the connector refuses them."""
     with caplog.at_level(logging.WARNING):
         worker(group_name="test_group")
-    assert caplog.messages == ["test_group can't be the name of a group of pods, write test-group"]
+    what = "is 'test_group', which no pod can be called: the task runs here, not on a cluster; write test-group"
+    assert caplog.messages == [f"WorkerNodeConfig.group_name: {what}"]

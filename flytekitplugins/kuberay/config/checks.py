@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from flytekit.core.resources import Resources
 
 from ..errors import Problem
 from ..quantity import is_quantity, parse_quantity
-from ..syntax import is_dns_label, is_label_value
+from ..syntax import is_dns_label, is_label_key, is_label_value
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {
@@ -26,15 +27,32 @@ RESOURCE_NAMES = {
 }
 """Field of flytekit's Resources -> Kubernetes resource name, as flytekit's `pod_spec_from_resources` has them."""
 
+LABEL_VALUE_RULE = "use letters, digits, '-', '_' and '.', begin and end with a letter or digit, at most 63"
+_MAX_SHOWN = 80
+_LONG_NUMBER = 10**_MAX_SHOWN
 GROUP_NAME_RULE = "use letters, digits and '-', begin and end with a letter or digit, at most 63"
 _MAX_DEPTH = 50
+_FIXED = {"apiVersion": "ray.io/v1", "kind": "RayJob"}
+_WHOLE = re.compile(r"\s*\d+\s*", re.ASCII)
+_PARAMETER = re.compile(r"[A-Za-z][-A-Za-z0-9]*", re.ASCII)
 
 
 def shown(value: Any) -> str:
     """The value as an error shows it: short, with its type where that is the news."""
+    if isinstance(value, int) and abs(value) > _LONG_NUMBER:  # Python refuses to write very long ones
+        return "a number of more than 80 digits"
     if isinstance(value, (str, int, float)):
-        return f"{repr(value)[:80]} ({type(value).__name__})"
-    return f"a {type(value).__name__}"
+        return f"{_cut(repr(value))} ({type(value).__name__})"
+    return "None" if value is None else with_article(type(value).__name__)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def with_article(noun: str) -> str:
+    """The noun after `a` or `an`."""
+    return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
 
 
 def required(path: str, value: Any) -> Iterator[Problem]:
@@ -50,8 +68,13 @@ def group_name(path: str, value: Any) -> Iterator[Problem]:
     """
     if not isinstance(value, str):
         yield Problem(path, f"is {shown(value)}", "write text in quotes")
-    elif not is_dns_label(value.lower().replace("_", "-")):
-        yield Problem(path, f"is {value!r}", GROUP_NAME_RULE)
+    elif not is_group_name(value.replace("_", "-")):
+        yield Problem(path, f"is {_cut(repr(value))}", GROUP_NAME_RULE)
+
+
+def is_group_name(text: str) -> bool:
+    """Whether KubeRay can use the text as a worker group's name."""
+    return text.isascii() and is_dns_label(text.lower())
 
 
 def flag(path: str, value: Any) -> Iterator[Problem]:
@@ -72,8 +95,7 @@ def label_value(path: str, value: Any) -> Iterator[Problem]:
     """The problem of a value that can't be a Kubernetes label's."""
     yield from text(path, value)
     if isinstance(value, str) and not is_label_value(value):
-        rule = "use letters, digits, '-', '_' and '.', begin and end with a letter or digit, at most 63"
-        yield Problem(path, f"is {shown(value)}", rule)
+        yield Problem(path, f"is {shown(value)}", LABEL_VALUE_RULE)
 
 
 def one_of(path: str, value: Any, choices: Iterable[Any]) -> Iterator[Problem]:
@@ -89,11 +111,12 @@ def whole_number(path: str, value: Any, least: int = 0) -> Iterator[Problem]:
     if isinstance(value, bool) or not isinstance(value, int):
         yield Problem(path, f"is {shown(value)}", f"write a whole number{_without_quotes(value)}")
     elif not least <= value <= INT32_MAX:
-        yield Problem(path, f"is {value}", f"write a number from {least} to {INT32_MAX}")
+        number = shown(value) if abs(value) > _LONG_NUMBER else value
+        yield Problem(path, f"is {number}", f"write a number from {least} to {INT32_MAX}")
 
 
 def _without_quotes(value: Any) -> str:
-    return f": {value.strip()}, without quotes" if isinstance(value, str) and value.strip().isdecimal() else ""
+    return f": {value.strip()}, without quotes" if isinstance(value, str) and _WHOLE.fullmatch(value) else ""
 
 
 def seconds(path: str, value: Any) -> Iterator[Problem]:
@@ -121,6 +144,37 @@ def texts(path: str, value: Any) -> Iterator[Problem]:
             yield Problem(f"{path}[{key!r}]", f"is {shown(item)}", f"write text{_as_text(item)}")
 
 
+def start_params(path: str, value: Any) -> Iterator[Problem]:
+    """The problems of a value that can't be parameters of `ray start`: KubeRay puts `--` before each name."""
+    found = [*texts(path, value)]
+    yield from found
+    for name in value if value and not found else ():
+        if not _PARAMETER.fullmatch(name):
+            meant = name.lstrip("-").replace("_", "-")
+            remedy = f"write {meant}" if _PARAMETER.fullmatch(meant) else "`ray start --help` lists them"
+            yield Problem(f"{path}[{name!r}]", "is no parameter of ray start", remedy)
+
+
+def label_map(path: str, value: Any) -> Iterator[Problem]:
+    """The problems of a value that can't be the labels of a pod."""
+    yield from _metadata(path, value)
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(item, str) and not is_label_value(item):
+            yield Problem(f"{path}[{key!r}]", f"is {shown(item)}", LABEL_VALUE_RULE)
+
+
+def annotation_map(path: str, value: Any) -> Iterator[Problem]:
+    """The problems of a value that can't be the annotations of a pod."""
+    yield from _metadata(path, value)
+
+
+def _metadata(path: str, value: Any) -> Iterator[Problem]:
+    yield from texts(path, value)
+    for key in value if isinstance(value, Mapping) else ():
+        if isinstance(key, str) and not is_label_key(key):
+            yield Problem(f"{path}[{key!r}]", "is no key of Kubernetes", "write [prefix.example.com/]name")
+
+
 def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return f': "{str(value).lower()}"'
@@ -142,7 +196,7 @@ def text_list(path: str, value: Any) -> Iterator[Problem]:
 def json_mapping(path: str, value: Any) -> Iterator[Problem]:
     """The problems of a value that is no mapping, or holds what JSON does not know; it shows no value, only types."""
     if value is not None and not isinstance(value, Mapping):
-        yield Problem(path, f"is a {type(value).__name__}", "write a dict")
+        yield Problem(path, f"is {with_article(type(value).__name__)}", "write a dict")
     else:
         yield from _json(path, value, ())
 
@@ -164,7 +218,24 @@ def _json(path: str, value: Any, around: tuple[int, ...]) -> Iterator[Problem]:
     elif isinstance(value, float) and not math.isfinite(value):
         yield Problem(path, f"is {value}", "JSON knows only finite numbers")
     elif value is not None and not isinstance(value, (str, bool, int, float)):
-        yield Problem(path, f"is a {type(value).__name__}", "write text, numbers, bools, None, lists and dicts of them")
+        what = f"is {with_article(type(value).__name__)}"
+        yield Problem(path, what, "write text, numbers, bools, None, lists and dicts of them")
+
+
+def ray_job_patch(path: str, value: Any) -> Iterator[Problem]:
+    """The problems of a value that can't be merged into a RayJob, or would be without effect."""
+    found = list(json_mapping(path, value))
+    yield from found
+    for key, item in value.items() if value and not found else ():
+        if key in ("metadata", "spec"):
+            if not isinstance(item, Mapping):
+                yield Problem(f"{path}.{key}", f"is {shown(item)}", "write a dict")
+            elif key == "metadata" and (fixed := sorted({"name", "namespace"} & item.keys())):
+                yield Problem(f"{path}.{key}.{fixed[0]}", "can't be chosen", "leave it out: Flyte finds the job by it")
+        elif _FIXED.get(key, item) != item:
+            yield Problem(f"{path}.{key}", f"is {shown(item)}", f"leave it out: it is {_FIXED[key]}")
+        elif key not in _FIXED:
+            yield Problem(f"{path}.{key}", "is no field of a RayJob", 'write it under "spec"')
 
 
 def resources(path: str, requests: Any, limits: Any) -> Iterator[Problem]:
@@ -197,11 +268,16 @@ def _quantity(path: str, value: Any, name: str) -> Iterator[Problem]:
 
 
 def over_limits(path: str, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> Iterator[Problem]:
-    """A problem for each resource of which more is requested than the limit allows: Kubernetes refuses the pod."""
+    """A problem for each resource with requests that don't go with its limit: Kubernetes refuses the pod."""
     for name, value in requests.items():
-        comparable = is_quantity(value) and is_quantity(limits.get(name))  # a template's own are checked with the pod
-        if comparable and parse_quantity(value) > parse_quantity(limits[name]):
-            yield Problem(path, f"asks {value} of {name}, above the limit of {limits[name]}", "raise the limit to it")
+        limit = limits.get(name)
+        if not (is_quantity(value) and is_quantity(limit)):  # a template's own are checked with the pod
+            continue
+        if parse_quantity(value) > parse_quantity(limit):
+            yield Problem(path, f"asks {value} of {name}, above the limit of {limit}", "raise the limit to it")
+        elif "/" in name and parse_quantity(value) != parse_quantity(limit):
+            what = f"asks {value} of {name}, below the limit of {limit}"
+            yield Problem(path, what, "write the same: it can't be shared")
 
 
 def quantities(value: Resources | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME, PodTempla
 from flytekit.core.resources import Resources
 
 from . import checks
+from .. import schema
 from ..errors import Problem
 
 PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
@@ -123,51 +124,39 @@ def problems_of(path: str, template: Any, ray_name: str = "") -> Iterator[Proble
         return
     spec = template
     if isinstance(template, PodTemplate):
-        yield from checks.texts(f"{path}.labels", template.labels)
-        yield from checks.texts(f"{path}.annotations", template.annotations)
+        yield from checks.label_map(f"{path}.labels", template.labels)
+        yield from checks.annotation_map(f"{path}.annotations", template.annotations)
         yield from checks.text(f"{path}.primary_container_name", template.primary_container_name)
         path, spec = f"{path}.pod_spec", template.pod_spec
     if isinstance(spec, Mapping) or (isinstance(template, PodTemplate) and type(spec).__name__ == "V1PodSpec"):
-        found = list(_spec_problems(path, plain(spec)))
+        found = list(_spec_problems(path, spec))
         yield from found or _primary_problems(path, template, ray_name)
     else:
         yield Problem(path, f"is {checks.shown(spec)}", "write PodTemplate(pod_spec=V1PodSpec(...)), or a dict")
 
 
-def _spec_problems(path: str, spec: dict[str, Any]) -> Iterator[Problem]:
-    if "spec" in spec:
-        yield Problem(path, "is a whole Pod", "write what stands under its spec; labels go into a PodTemplate")
+def _spec_problems(path: str, given: Any) -> Iterator[Problem]:
+    try:
+        spec = plain(given)
+    except RecursionError:
+        yield Problem(path, "is nested too deep", "does it hold itself?")
         return
-    found = [*_name_problems(path, spec)]
-    for key in ("initContainers", "containers"):
-        found += _container_problems(f"{path}.{key}", spec.get(key))
-    yield from found or checks.json_mapping(path, spec)
+    if whole := [key for key in ("spec", "metadata", "template") if key in spec]:
+        remedy = "write what stands under its spec; labels go into a PodTemplate"
+        yield Problem(path, f"is a whole Pod or PodTemplate, with {whole[0]}", remedy)
+        return
+    found = list(_image_problems(path, spec)) or list(checks.json_mapping(path, spec))
+    yield from found or [*schema.name_problems(spec, path), *schema.type_problems(spec, path)]
 
 
-def _container_problems(path: str, containers: Any) -> Iterator[Problem]:
-    if containers is not None and not isinstance(containers, list):
-        yield Problem(path, f"is {checks.shown(containers)}", "write a list of containers")
-        return
-    for index, container in enumerate(containers or []):
-        place = f"{path}[{index}]"
-        if not isinstance(container, dict):
-            yield Problem(place, f"is {checks.shown(container)}", "write a V1Container or a dict")
-            continue
-        yield from _name_problems(place, container)
-        for key in ("name", "image"):
-            value = container.get(key)
-            if value is not None and not isinstance(value, str):
+def _image_problems(path: str, spec: Mapping[str, Any]) -> Iterator[Problem]:
+    for field in ("initContainers", "containers"):
+        containers = spec.get(field)
+        for index, container in enumerate(containers if isinstance(containers, list) else []):
+            image = container.get("image") if isinstance(container, dict) else None
+            if image is not None and not isinstance(image, str):
                 remedy = "write text; Flyte builds an ImageSpec only for the task's own container_image"
-                yield Problem(f"{place}.{key}", f"is {checks.shown(value)}", remedy)
-
-
-def _name_problems(path: str, mapping: Mapping[Any, Any]) -> Iterator[Problem]:
-    """A problem for each snake_case key: no field of a pod has one, and Kubernetes would drop it in silence."""
-    for key in mapping:
-        if isinstance(key, str) and "_" in key:
-            words = key.split("_")
-            camel_case = words[0] + "".join(word.title() for word in words[1:])
-            yield Problem(f"{path}.{key}", "is no field of Kubernetes", f"write {camel_case}")
+                yield Problem(f"{path}.{field}[{index}].image", f"is {checks.shown(image)}", remedy)
 
 
 def _primary_problems(path: str, template: PodTemplateLike, ray_name: str) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import enum
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from flytekit.core.resources import Resources
 
@@ -26,7 +26,8 @@ RAY_HEAD = "ray-head"
 RAY_WORKER = "ray-worker"
 """The names of Ray's containers in the pods of the head and of the worker groups."""
 
-SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "SidecarMode")
+SubmissionMode: TypeAlias = Literal["K8sJobMode", "HTTPMode", "SidecarMode"]
+SUBMISSION_MODES: tuple[str, ...] = get_args(SubmissionMode)
 
 
 class _Checked:
@@ -69,7 +70,7 @@ class HeadNodeConfig(_Checked):
 
     def problems(self, path: str) -> Iterator[Problem]:
         """What is wrong with the values, `path` being the user's name for the whole."""
-        yield from checks.texts(f"{path}.ray_start_params", self.ray_start_params)
+        yield from checks.start_params(f"{path}.ray_start_params", self.ray_start_params)
         yield from podtemplate.group_problems(path, self.pod_template, RAY_HEAD, self.requests, self.limits)
 
 
@@ -110,15 +111,15 @@ class WorkerNodeConfig(_Checked):
             *checks.whole_number(f"{path}.max_replicas", self.max_replicas),
         ]
         yield from counts or self._bounds_problems(path)
-        yield from checks.texts(f"{path}.ray_start_params", self.ray_start_params)
+        yield from checks.start_params(f"{path}.ray_start_params", self.ray_start_params)
         yield from podtemplate.group_problems(path, self.pod_template, RAY_WORKER, self.requests, self.limits)
 
     def __post_init__(self) -> None:
         """Checks the values, and warns of a name that only local runs and registration take."""
         super().__post_init__()
         if "_" in self.group_name:
-            instead = self.group_name.replace("_", "-")
-            _log.warning("%s can't be the name of a group of pods, write %s", self.group_name, instead)
+            text = "%s.group_name: is %r, which no pod can be called: the task runs here, not on a cluster; write %s"
+            _log.warning(text, type(self).__name__, self.group_name, self.group_name.replace("_", "-"))
 
     def _bounds_problems(self, path: str) -> Iterator[Problem]:
         if self.min_replicas is not None and self.max_replicas is not None and self.min_replicas > self.max_replicas:
@@ -160,9 +161,10 @@ class AutoscalerOptionsConfig(_Checked):
     def problems(self, path: str) -> Iterator[Problem]:
         """What is wrong with the values, `path` being the user's name for the whole."""
         modes = list(self.UpscalingMode)
-        if self.upscaling_mode is not None and self.upscaling_mode not in modes:
+        mode = self.upscaling_mode
+        if mode is not None and (isinstance(mode, bool) or not isinstance(mode, int) or mode not in modes):
             remedy = "write AutoscalerOptionsConfig.UpscalingMode." + ", ".join(mode.name for mode in modes)
-            yield Problem(f"{path}.upscaling_mode", f"is {checks.shown(self.upscaling_mode)}", remedy)
+            yield Problem(f"{path}.upscaling_mode", f"is {checks.shown(mode)}", remedy)
         yield from checks.whole_number(f"{path}.idle_timeout_seconds", self.idle_timeout_seconds)
         yield from checks.texts(f"{path}.env", self.env)
         yield from checks.text(f"{path}.image", self.image)
@@ -229,7 +231,7 @@ class RayJobConfig(_Checked):
     address: str | None = None
     shutdown_after_job_finishes: bool | None = None
     ttl_seconds_after_finished: int | None = None
-    submission_mode: str | None = field(default=None, kw_only=True)
+    submission_mode: SubmissionMode | None = field(default=None, kw_only=True)
     submitter: SubmitterConfig | None = field(default=None, kw_only=True)
     start_deadline: datetime.timedelta | int | None = field(default=None, kw_only=True)
     run_deadline: datetime.timedelta | int | None = field(default=None, kw_only=True)
@@ -237,7 +239,7 @@ class RayJobConfig(_Checked):
     priority: str | None = field(default=None, kw_only=True)
     backoff_limit: int | None = field(default=None, kw_only=True)
     ray_job_patch: Mapping[str, Any] | None = field(default=None, kw_only=True)
-    excludes: Sequence[str] | None = field(default=None, kw_only=True)
+    excludes: list[str] | tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def problems(self, path: str) -> Iterator[Problem]:
         """What is wrong with the values, `path` being the user's name for the whole."""
@@ -255,7 +257,7 @@ class RayJobConfig(_Checked):
         yield from checks.label_value(f"{path}.queue", self.queue)
         yield from checks.label_value(f"{path}.priority", self.priority)
         yield from checks.whole_number(f"{path}.backoff_limit", self.backoff_limit)
-        yield from checks.json_mapping(f"{path}.ray_job_patch", self.ray_job_patch)
+        yield from checks.ray_job_patch(f"{path}.ray_job_patch", self.ray_job_patch)
         yield from checks.text_list(f"{path}.excludes", self.excludes)
         yield from self._contradictions(path)
 
@@ -292,5 +294,8 @@ class RayJobConfig(_Checked):
 def _part(path: str, value: Any, kind: type[_Checked], required: bool = False) -> Iterator[Problem]:
     if isinstance(value, kind):
         yield from value.problems(path)
+    elif type(value).__name__ == kind.__name__:  # half a file moved over from flytekitplugins-ray
+        package = kind.__module__.partition(".config")[0]
+        yield Problem(path, f"is that of {type(value).__module__}", f"import {kind.__name__} from {package}")
     elif value is not None or required:
-        yield Problem(path, f"is {checks.shown(value)}", f"write a {kind.__name__}(...)")
+        yield Problem(path, f"is {checks.shown(value)}", f"write {checks.with_article(kind.__name__)}(...)")

@@ -43,7 +43,7 @@ def shape_problems(spec: Any, path: str, kind: str = "V1PodSpec") -> list[Proble
     """What in a pod spec, or another Kubernetes type, is of the wrong type, or nested too deep."""
     if _depth(spec) > _MAX_DEPTH:
         return [Problem(path, f"is nested more than {_MAX_DEPTH} levels deep", "no field of a pod is")]
-    return list(type_problems(_without_directives(spec), path, kind))
+    return list(type_problems(spec, path, kind))
 
 
 def content_problems(spec: Manifest, path: str, directives: Sequence[str] = DIRECTIVES) -> list[Problem]:
@@ -194,13 +194,6 @@ def _directive_problems(value: Any, path: str, allowed: Sequence[str]) -> Iterat
     elif isinstance(value, list):
         for index, entry in enumerate(value):
             yield from _directive_problems(entry, f"{path}[{index}]", allowed)
-
-
-def _without_directives(value: Any) -> Any:
-    """The value without `$patch` keys, which fit no type."""
-    if isinstance(value, Mapping):
-        return {key: _without_directives(entry) for key, entry in value.items() if key != PATCH}
-    return [_without_directives(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _depth(value: Any) -> int:

@@ -10,9 +10,8 @@ from typing import Any
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
 from ..config import SUBMISSION_MODES
-from ..config.checks import GROUP_NAME_RULE
+from ..config.checks import GROUP_NAME_RULE, is_group_name
 from ..errors import Problem, TaskError
-from ..syntax import is_dns_label
 from .protojson import boolean, count, has_field, list_of, mapping, message, one_of
 from .protojson import plain_struct, text, texts
 from .raytask import CONFIG_KEY, CONFIG_PATH, EXTRAS_VERSION, RESOURCE_NAMES, UPSCALING_MODES
@@ -179,7 +178,7 @@ def _check_group_names(groups: Sequence[Mapping[str, Any]], problems: list[Probl
         if noted & {path, f"{path}.groupName"}:
             continue
         first = seen.setdefault(name.lower(), index)
-        if not is_dns_label(name.lower()):
+        if not is_group_name(name):
             what = f"is {name!r}" if name else "is empty"
             problems.append(Problem(f"{path}.groupName", what, GROUP_NAME_RULE))
         elif first != index:
