@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flytekit import PodTemplate, Resources, task
+from flytekit import ImageSpec, PodTemplate, Resources, task
 from flytekit.configuration import Image, ImageConfig, SerializationSettings
 from flytekit.tools.translator import get_serializable
 from google.protobuf.json_format import MessageToDict
 
-from flytekitplugins.kuberay import KubeRayError, RayJobConfig, WorkerNodeConfig
+from flytekitplugins.kuberay import ConfigError, KubeRayError, RayJobConfig, WorkerNodeConfig
 from flytekitplugins.kuberay.task import DEFAULT_EXCLUDES, init_with_working_dir
 from flytekitplugins.kuberay.wire import from_config, from_template
 
@@ -101,6 +101,18 @@ def test_the_tasks_own_pod_spec_may_be_a_dict() -> None:
             ],
         },
     }
+
+
+def test_the_tasks_own_dict_is_checked_as_it_is_written() -> None:
+    """A dict that is no pod spec is told with the place of each fault, an ImageSpec in it being none."""
+    spec = {"containers": [{"name": "main", "env": 5, "image": ImageSpec()}, 3], "host_network": True}
+    with pytest.raises(ConfigError) as caught:
+        task(task_config=CONFIG, pod_template=pod_template(spec))(sum)
+    assert [problem.path for problem in caught.value.problems] == [
+        "pod_template.pod_spec.host_network",
+        "pod_template.pod_spec.containers[0].env",
+        "pod_template.pod_spec.containers[1]",
+    ]
 
 
 class RecordedInit:

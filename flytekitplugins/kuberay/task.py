@@ -26,8 +26,8 @@ from .config import (
     SubmitterConfig,
     WorkerNodeConfig,
 )
-from .config.podtemplate import pod_spec_of
-from .errors import KubeRayError
+from .config.podtemplate import pod_spec_of, task_problems
+from .errors import ConfigError, KubeRayError
 from .wire import RayTask, from_config, to_config_entry, to_custom
 
 __all__ = [
@@ -86,12 +86,15 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
     """A function that runs as the driver of a Ray job, on a Ray cluster of its own; in a local run, on local Ray.
 
     Raises:
+        ConfigError: Its pod template holds a dict that is no pod spec.
         KubeRayError: In the run: Ray is not installed, or the working directory is too large for it.
     """
 
     _RAY_TASK_TYPE = "ray"
 
     def __init__(self, task_config: RayJobConfig, task_function: Callable[..., Any], **kwargs: Any) -> None:
+        if problems := list(task_problems(kwargs.get("pod_template"))):
+            raise ConfigError(problems)
         super().__init__(task_config=task_config, task_type=self._RAY_TASK_TYPE, task_function=task_function, **kwargs)
 
     def pre_execute(self, user_params: ExecutionParameters | None) -> ExecutionParameters:

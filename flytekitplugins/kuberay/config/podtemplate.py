@@ -7,15 +7,18 @@ alone. Nothing here loads `kubernetes`: its models tell their field names themse
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from flytekit.core.pod_template import PRIMARY_CONTAINER_DEFAULT_NAME, PodTemplate
 from flytekit.core.resources import Resources
+from flytekit.image_spec.image_spec import ImageSpec
 
 from . import checks
 from .. import schema
 from ..errors import Problem
 
+_CONTAINER_FIELDS = ("initContainers", "containers")
 PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
 """flytekit's PodTemplate, or a pod spec as a dict of camelCase names."""
 
@@ -112,6 +115,24 @@ def group_problems(
         yield from checks.over_limits(f"{path}.requests", merged.get("requests", {}), merged.get("limits", {}))
 
 
+def task_problems(template: Any) -> Iterator[Problem]:
+    """The problems of the task's own template where its pod spec is a dict; of the others flytekit takes care."""
+    if not isinstance(template, PodTemplate) or not isinstance(template.pod_spec, Mapping):
+        return
+    spec = dict(template.pod_spec)
+    for field in _CONTAINER_FIELDS:
+        if isinstance(spec.get(field), list):
+            spec[field] = [_without_image_spec(container) for container in spec[field]]
+    yield from problems_of("pod_template", replace(template, pod_spec=spec))
+
+
+def _without_image_spec(container: Any) -> Any:
+    """The container less an image that Flyte builds: in the task's own template it may be one."""
+    if not isinstance(container, Mapping) or not isinstance(container.get("image"), ImageSpec):
+        return container
+    return {key: value for key, value in container.items() if key != "image"}
+
+
 def problems_of(path: str, template: Any, ray_name: str = "") -> Iterator[Problem]:
     """The problems of a template, None being fine.
 
@@ -150,7 +171,7 @@ def _spec_problems(path: str, given: Any) -> Iterator[Problem]:
 
 
 def _image_problems(path: str, spec: Mapping[str, Any]) -> Iterator[Problem]:
-    for field in ("initContainers", "containers"):
+    for field in _CONTAINER_FIELDS:
         containers = spec.get(field)
         for index, container in enumerate(containers if isinstance(containers, list) else []):
             image = container.get("image") if isinstance(container, dict) else None
