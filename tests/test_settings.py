@@ -758,6 +758,7 @@ def test_yaml_is_read_as_flyte_reads_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        pytest.param("[" * 9999 + "]" * 9999, ": is nested too deep", id="deep"),
         pytest.param(
             "a: [1", ", line 1, column 6: is not YAML: expected ',' or ']', but got '<stream end>'", id="open"
         ),
@@ -787,6 +788,26 @@ def test_bad_yaml_names_its_place(tmp_path: Path, text: str, problem: str) -> No
     with pytest.raises(SettingsError) as refused:
         load_settings([path], environ={})
     assert str(refused.value) == f"{path}{problem}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param(["{k8s: {}}"], ["0.yaml"], id="a section that stands at the top"),
+        pytest.param(["{kind: PodTemplate}", "", "{a: b}"], ["0.yaml, 2.yaml"], id="files of something else"),
+        pytest.param(["{database: {}}", "{Plugins: {}}"], [], id="a section in one of the platform's files"),
+        pytest.param(["# nothing"], [], id="an empty file"),
+    ],
+)
+def test_files_without_plugins_are_told(
+    texts: list[str], expected: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no file says a setting, a warning tells so: else a wrong file would pass for a right one."""
+    for index, text in enumerate(texts):
+        (tmp_path / f"{index}.yaml").write_text(text)
+    load_settings([tmp_path / "*.yaml"])
+    end = ": no section is called plugins, so all settings are the defaults; see docs/settings.md"
+    assert [message.replace(f"{tmp_path}/", "") for message in caplog.messages] == [text + end for text in expected]
 
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:

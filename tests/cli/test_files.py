@@ -129,6 +129,10 @@ def test_a_pod_template_is_read_as_kubectl_reads_it(run: Run) -> None:
             id="an empty file",
         ),
         pytest.param(
+            "--task-template", '{"a":' * 99999 + "1" + "}" * 99999, "FILE: is nested too deep", id="a deep message"
+        ),
+        pytest.param("--pod-template", "[" * 9999 + "]" * 9999, "FILE: is nested too deep", id="a deep PodTemplate"),
+        pytest.param(
             "--task-template",
             '{"type": ray}',
             "FILE, line 1, column 10: is not JSON: Expecting value",

@@ -175,6 +175,19 @@ def test_an_image_spec_is_named_and_not_built(spec: str, pod: str, run: Run) -> 
         ),
         pytest.param("flow.py", "\nassert False\n", "flow.py, line 2: AssertionError", id="one without a text"),
         pytest.param("flow.py", "\nx = (\n", "flow.py, line 2: SyntaxError: '(' was never closed", id="a syntax error"),
+        pytest.param(
+            "flow.v2.py",
+            TRAIN,
+            "flow.v2.py: has a dot in its name, which Python takes for a package's; rename the file",
+            id="a name that Python can't import",
+        ),
+        pytest.param(
+            f"{'x' * 300}.py",
+            None,
+            f"{'x' * 300}.py: can't be read: File name too long; {ANOTHER}",
+            id="a name that no file can have",
+        ),
+        pytest.param("flow.py", "raise BaseException", "flow.py, line 1: BaseException", id="what is no Exception"),
         pytest.param("flow.py", "raise SystemExit(3)", "flow.py, line 1: SystemExit: 3", id="an exit"),
         pytest.param(
             "flow.py",

@@ -88,6 +88,29 @@ def test_a_fault_that_is_no_bad_input(run: Run) -> None:
     assert (done.returncode, done.stderr) == (1, expected)
 
 
+@pytest.mark.parametrize(
+    ("closing", "expected"),
+    [
+        pytest.param(
+            'exec "$@" flow.py >&-',
+            Ended(1, "", "error: standard output: is closed; send it to a file, or to another command\n"),
+            id="output",
+        ),
+        pytest.param(
+            'exec "$@" --task-template - <&-',
+            Ended(2, "", "error: standard input: is closed; name a file\n"),
+            id="input",
+        ),
+    ],
+)
+def test_a_closed_stream(closing: str, expected: Ended, run: Run) -> None:
+    """A standard stream that its caller has closed is told."""
+    written("flow.py", TRAIN)
+    command = ["sh", "-c", closing, "sh", sys.executable, "-m", "flytekitplugins.kuberay", "render"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert Ended(done.returncode, done.stdout, done.stderr) == expected
+
+
 def test_a_reader_that_goes(run: Run) -> None:
     """A reader that has seen enough, as `head` does, is no failure."""
     reader, writer = os.pipe()

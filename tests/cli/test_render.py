@@ -75,6 +75,13 @@ def test_the_placeholder_execution_is_fixed(run: Run) -> None:
     )
 
 
+def test_an_execution_without_a_namespace_is_told(run: Run) -> None:
+    """A RayJob without a namespace would land in kubectl's own, which no connector makes."""
+    ended = run(written("flow.py", TRAIN), "--execution", written("execution.json", "{}"))
+    expected = "warning: execution.json: says no namespace, so the RayJob has none; a connector always gets one\n"
+    assert (ended.status, ended.err) == (0, expected)
+
+
 def test_the_output_prefix_follows_the_execution() -> None:
     """The placeholder prefix of an execution is where propeller would put its outputs."""
     case = golden("container-minimal")

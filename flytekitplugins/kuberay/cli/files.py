@@ -24,6 +24,8 @@ M = TypeVar("M", bound=Message)
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 """How a JSON object begins; a binary TaskTemplate may begin with a line break and a brace, but not so."""
 
+_TOO_DEEP = "is nested too deep"
+
 _log = logging.getLogger(__name__)
 
 
@@ -84,6 +86,8 @@ def shown(name: str) -> str:
 
 
 def _read(name: str) -> bytes:
+    if name == "-" and sys.stdin is None:
+        raise _refused(name, "is closed", "name a file")
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
@@ -104,6 +108,8 @@ def _parsed(text: str, name: str, kind: type[M]) -> M:
         raise _refused(
             f"{shown(name)}, line {error.lineno}, column {error.colno}", f"is not JSON: {error.msg}"
         ) from error
+    except RecursionError as error:
+        raise _refused(name, _TOO_DEEP) from error
     if not isinstance(value, dict):
         raise _refused(name, f"is no JSON object, so no {kind.__name__}")
     message, lenient = kind(), kind()
@@ -132,7 +138,7 @@ def _documents(text: str, name: str) -> list[Any]:
     """The documents of a YAML or JSON file as plain JSON data."""
     try:
         return [json.loads(text)]  # YAML's reader does not join the two halves of an escaped emoji
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         documents = list(yaml.load_all(text, _Loader))  # noqa: S506  # a SafeLoader
@@ -141,6 +147,8 @@ def _documents(text: str, name: str) -> list[Any]:
         mark = error.problem_mark
         place = f"{shown(name)}, line {mark.line + 1}, column {mark.column + 1}" if mark else name
         raise _refused(place, f"is not YAML: {error.problem}") from error
+    except RecursionError as error:
+        raise _refused(name, _TOO_DEEP) from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise _refused(name, f"is not YAML of a Kubernetes object: {' '.join(str(error).split())}") from error
     return plain

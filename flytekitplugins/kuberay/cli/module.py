@@ -97,10 +97,7 @@ def _loaded(name: str) -> Iterator[tuple[ModuleType, Path]]:
     Raises:
         ProblemsError: There is no such file, its import raises, or its name means another module.
     """
-    file = Path(name).resolve()
-    if file.suffix != ".py" or not file.is_file():
-        what = "is no Python file" if file.exists() else "is not there"
-        raise ProblemsError([Problem(name, what, "name a .py file, or a task template with --task-template")])
+    file = _python_file(name)
     root = next(parent for parent in file.parents if not (parent / "__init__.py").exists())
     module_name = ".".join(file.relative_to(root).with_suffix("").parts)
     before = set(sys.modules)
@@ -116,10 +113,32 @@ def _loaded(name: str) -> Iterator[tuple[ModuleType, Path]]:
                 del sys.modules[loaded]
 
 
+def _python_file(name: str) -> Path:
+    """The file of that name.
+
+    Raises:
+        ProblemsError: There is none that Python could import.
+    """
+    remedy = "name a .py file, or a task template with --task-template"
+    try:
+        file = Path(name).resolve()
+        if file.suffix != ".py" or not file.is_file():
+            raise ProblemsError([Problem(name, "is no Python file" if file.exists() else "is not there", remedy)])
+        file.read_bytes()
+    except OSError as error:
+        raise ProblemsError([Problem(name, f"can't be read: {error.strerror}", remedy)]) from error
+    if "." in file.stem:
+        what = "has a dot in its name, which Python takes for a package's"
+        raise ProblemsError([Problem(name, what, "rename the file")])
+    return file
+
+
 def _imported(module_name: str, name: str, file: Path, root: Path) -> ModuleType:
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # a user's module may raise anything
         place, deeper = _places_of(error, name, file, root)
         raise ProblemsError(_problems_of(error, place, deeper)) from error
     found = getattr(module, "__file__", None)

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from ..errors import KubeRayError
 from ..wire import Manifest
 from ..wire.runtime_env import TextDumper, represent_text
 
@@ -21,7 +22,13 @@ _LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
 
 @contextmanager
 def reserved_stdout() -> Iterator[None]:
-    """Sends to standard error what others print: a user's module as it is imported, and processes that it starts."""
+    """Sends to standard error what others print: a user's module as it is imported, and processes that it starts.
+
+    Raises:
+        KubeRayError: Standard output is closed.
+    """
+    if sys.stdout is None:
+        raise KubeRayError("standard output: is closed; send it to a file, or to another command")
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

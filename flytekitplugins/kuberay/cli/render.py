@@ -14,7 +14,7 @@ from flyteidl.core.identifier_pb2 import NodeExecutionIdentifier, TaskExecutionI
 from flyteidl.core.literals_pb2 import LiteralMap
 from flyteidl.core.tasks_pb2 import TaskTemplate
 
-from .files import read_message, read_pod_templates, read_task_template
+from .files import read_message, read_pod_templates, read_task_template, shown
 from ..cluster.job import build_ray_job
 from ..errors import Problem, ProblemsError, TaskError
 from ..pod.base import base_template_name, base_template_namespaces, find_base_template
@@ -94,7 +94,12 @@ def _template(arguments: argparse.Namespace) -> TaskTemplate:
 
 
 def _execution(name: str | None, template: TaskTemplate) -> TaskExecutionMetadata:
-    return read_message(name, TaskExecutionMetadata) if name else placeholder_execution(template)
+    if not name:
+        return placeholder_execution(template)
+    execution = read_message(name, TaskExecutionMetadata)
+    if not execution.namespace:
+        _log.warning("%s: says no namespace, so the RayJob has none; a connector always gets one", shown(name))
+    return execution
 
 
 def _inputs(name: str | None) -> LiteralMap | None:

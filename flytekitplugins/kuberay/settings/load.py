@@ -52,7 +52,12 @@ def load_settings(paths: Iterable[Path] | None = None, environ: Mapping[str, str
         paths = [Path(path) for path in environ.get(FILES_VARIABLE, "").split(os.pathsep) if path.strip()]
     problems: list[Problem] = []
     documents = [(str(path), _read_yaml(path, problems)) for path in _expanded(paths, problems)]
-    return _parsed(documents, environ, problems)
+    settings = _parsed(documents, environ, problems)
+    said = {name: _lowered(content, Place(name)) for name, content in documents if content}
+    if said and not any("plugins" in content for content in said.values()):
+        text = "%s: no section is called plugins, so all settings are the defaults; see docs/settings.md"
+        _log.warning(text, ", ".join(said))
+    return settings
 
 
 def parse_settings(data: Mapping[str, Any] | Sequence[Document], environ: Mapping[str, str] | None = None) -> Settings:
@@ -160,6 +165,8 @@ def _read_yaml(path: Path, problems: list[Problem]) -> Any:
         mark = error.problem_mark
         place = f"{path}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
         problems.append(Problem(place, f"is not YAML: {error.problem}"))
+    except RecursionError:
+        problems.append(Problem(str(path), "is nested too deep"))
     except yaml.YAMLError as error:
         problems.append(Problem(str(path), f"is not YAML: {' '.join(str(error).split())}"))
     else:
