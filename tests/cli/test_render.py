@@ -11,7 +11,7 @@ from google.protobuf.json_format import ParseDict
 
 from flytekitplugins.kuberay.cli.render import default_output_prefix, placeholder_execution
 from flytekitplugins.kuberay.errors import TaskError
-from tests.cli.running import POD_TEMPLATE, Ended, Run, case_files, golden, written
+from tests.cli.running import POD_TEMPLATE, Ended, Run, case_files, golden, written, TRAIN
 from tests.golden.case import FILES, read_case
 
 
