@@ -42,7 +42,7 @@ class ProblemsError(KubeRayError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(self.__str__())
+        super().__init__(self.problems)  # what a copy is made of
 
     def __str__(self) -> str:
         if len(self.problems) == 1:
