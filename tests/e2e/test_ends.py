@@ -265,6 +265,7 @@ def test_a_cluster_stands_as_long_as_its_user_says(
     else:
         seen(lambda: not pods_of(node, execution, "head"))
         print(f"{task}: gone {time.monotonic() - ended:.0f} s after the end")
+        assert len(node.objects("rayjobs", execution.stem)) == len(pods_of(node, execution, "submitter")) == 1
 
 
 @FULL
