@@ -272,9 +272,14 @@ class TestTrouble:
 
     def test_it_is_forgiven_after_two_minutes_without(self) -> None:
         """The next one has its own grace."""
-        old = Trouble(ago(minutes=9), ago(minutes=3))
+        old = Trouble(ago(minutes=9), ago(minutes=4), fine=ago(minutes=3))
         assert trouble_of(self.GOOD, old, NOW) is None
         assert trouble_of(self.BAD, old, NOW) == Trouble(NOW, NOW)
+
+    def test_looks_far_apart_do_not_forgive(self) -> None:
+        """Nothing was seen well in between."""
+        old = Trouble(ago(hours=1), ago(minutes=30))
+        assert trouble_of(self.BAD, old, NOW) == Trouble(ago(hours=1), NOW)
 
     def test_none_is_none(self) -> None:
         """A cluster that comes up as it should."""

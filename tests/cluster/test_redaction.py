@@ -116,3 +116,15 @@ def test_what_looks_like_a_secret_goes(text: str, expected: str) -> None:
 def test_a_runtime_env_that_is_none_hides_nothing(text: Any) -> None:
     """And breaks nothing."""
     assert secrets_of({"spec": {"runtimeEnvYAML": text}}) == frozenset()
+
+
+def test_a_runtime_env_of_aliases_is_walked_once() -> None:
+    """A few hundred bytes can stand for more than there is time for."""
+    levels = ["a0: &a0 {API_TOKEN: sesame-open}", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))]
+    assert secrets_of({"spec": {"runtimeEnvYAML": "\n".join(levels)}}) == frozenset({"sesame-open"})
+
+
+@pytest.mark.parametrize("text", ["DATE: 2024-02-30", "a: &a [*a]", "[" * 2000])
+def test_a_runtime_env_that_can_not_be_read_hides_no_job(text: str) -> None:
+    """A date that does not exist, a list that holds itself, and one too deep."""
+    assert secrets_of({"spec": {"runtimeEnvYAML": text}}) == frozenset()

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 import yaml
+from flyteidl.core.tasks_pb2 import TaskTemplate
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flytekitplugins.kuberay.errors import TaskError
+from flytekitplugins.kuberay.wire import from_template
 from flytekitplugins.kuberay.wire.runtime_env import format_runtime_env
 
 NO_TEXT = re.compile(
@@ -64,3 +67,20 @@ def test_other_text_is_written_as_upstream_writes_it(runtime_env: dict[str, Any]
 def test_text_that_go_reads_as_a_number_or_truth_value_is_quoted(text: str) -> None:
     """Found by giving 180,000 random texts to yaml.v2, yaml.v3 and sigs.k8s.io/yaml, which read the rest as text."""
     assert format_runtime_env({"k": text}) == f"k: '{text}'\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "a0: &a0 [x, x]\n" + "\n".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)), id="a bomb"
+        ),
+        pytest.param("a: &a [*a]", id="a list that holds itself"),
+    ],
+)
+def test_aliases_without_bounds_are_refused(text: str) -> None:
+    """They are short, and would take the connector's time and memory."""
+    template = TaskTemplate(type="ray")
+    template.custom.update({"rayCluster": {}, "runtimeEnvYaml": text})
+    with pytest.raises(TaskError, match="grows out of all bounds by its aliases"):
+        from_template(template)

@@ -83,10 +83,11 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Trouble:
-    """When a cluster on its way was first and last seen with a cause that ends it after a grace."""
+    """When a cluster on its way was first and last seen with a cause that ends it after a grace; since when without."""
 
     first: datetime
     last: datetime
+    fine: datetime | None = None
 
 
 def waiting_groups(pods: Iterable[PodView]) -> list[Waiting]:
@@ -117,10 +118,10 @@ def trouble_of(waiting: Iterable[Waiting], before: Trouble | None, now: datetime
     Pods tell since when they were scheduled, not since when their image can't be pulled: one that was pulled for an
     hour has its grace for the first error, too. And a failed pod is made anew, so its own time says little.
     """
-    if before is not None and now - before.last > _FORGIVEN:
+    if before is not None and before.fine is not None and now - before.fine > _FORGIVEN:
         before = None
     if not any(each.cause in _GRACES for each in waiting):
-        return before
+        return replace(before, fine=before.fine or now) if before else None
     return Trouble(before.first if before else now, now)
 
 
@@ -174,7 +175,7 @@ def head_loss(pods: Sequence[PodView], provisioned: datetime | None) -> str:
         if pod.created > provisioned:
             return f"pod {pod.name} is a new head, the one that ran the job is gone"
         ray = _ray_container(pod)
-        if ray is not None and ray.running is not None and ray.running > provisioned:
+        if ray is not None and ray.restarts and ray.running is not None and ray.running > provisioned:
             return f"pod {pod.name}: container {ray.name} was restarted"
     return "" if heads else "the head pod is gone"
 

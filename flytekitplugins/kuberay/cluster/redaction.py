@@ -67,25 +67,31 @@ def _is_secret(name: str, value: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def _named_values(value: Any) -> Iterator[tuple[str, str]]:
-    """Names with their texts, of `{name:, value:}` entries and of maps, at any depth."""
+def _named_values(value: Any, seen: set[int] | None = None) -> Iterator[tuple[str, str]]:
+    """Names with their texts, of `{name:, value:}` entries and of maps, at any depth, each once."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:  # YAML's aliases could make a short text endless
+        return
+    if isinstance(value, (Mapping, list)):
+        seen.add(id(value))
     if isinstance(value, Mapping):
         if isinstance(value.get("name"), str) and isinstance(value.get("value"), str):
             yield value["name"], value["value"]
         for key, entry in value.items():
             if key == "runtimeEnvYAML":
-                yield from _named_values(_parsed(entry))
+                parsed = _parsed(entry)
+                yield from _named_values(parsed, set())
             elif isinstance(entry, str):
                 yield str(key), entry
             else:
-                yield from _named_values(entry)
+                yield from _named_values(entry, seen)
     elif isinstance(value, list):
         for entry in value:
-            yield from _named_values(entry)
+            yield from _named_values(entry, seen)
 
 
 def _parsed(text: Any) -> Any:
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, AttributeError):
+        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # it makes texts of all scalars, and nothing else
+    except (yaml.YAMLError, AttributeError, RecursionError):
         return None

@@ -29,7 +29,7 @@ class JobView:
     job_id: str
     suspended: bool  # somebody wants it not to run now, as its queue
     going: bool  # somebody has deleted it
-    elsewhere: bool  # another controller runs it, as MultiKueue in another cluster: its pods are not seen here
+    elsewhere: bool  # its pods are not ours to see: MultiKueue's cluster, or one that a clusterSelector names
     outlives_head: bool  # the head's memory is kept outside, so a new head goes on with the job
     created: datetime | None  # the RayJob
     initialized: datetime | None  # status.startTime: KubeRay set to work on it, anew after a suspension or a retry
@@ -56,7 +56,7 @@ def view_of(manifest: Manifest) -> JobView:
         job_id=status.get("jobId", ""),
         suspended=bool(spec.get("suspend")),
         going="deletionTimestamp" in metadata,
-        elsewhere=spec.get("managedBy") not in (None, "", _KUBERAY),
+        elsewhere=spec.get("managedBy") not in (None, "", _KUBERAY) or bool(spec.get("clusterSelector")),
         outlives_head=bool((spec.get("rayClusterSpec") or {}).get("gcsFaultToleranceOptions")),
         created=read_time(metadata.get("creationTimestamp")),
         initialized=read_time(status.get("startTime")),

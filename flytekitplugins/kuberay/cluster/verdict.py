@@ -145,7 +145,8 @@ def _start_clock(job: JobView, waiting: Sequence[Waiting]) -> datetime | None:
     """Since when the job could have started; None while it is suspended, retried or runs."""
     if job.deployment in ("Initializing", "Waiting") or waiting:
         return job.initialized or job.created
-    return job.created if not job.deployment and not job.suspended and job.initialized is None else None
+    unseen = not job.deployment and not job.suspended and job.initialized is None  # MultiKueue copies a status late
+    return job.created if unseen and not job.elsewhere else None
 
 
 def _shown(plain: Verdict, job: JobView, sight: Sight, now: datetime) -> Verdict:

@@ -90,7 +90,10 @@ class RayConnector(AsyncConnectorBase):
             KubeRayError: The connector can't work at all; a deletion that nobody would ever do is not promised.
         """
         with self._calls:
-            await (await self._running()).delete(resource_meta)
+            try:
+                await (await self._running()).delete(resource_meta)
+            except KubeRayError as error:
+                raise KubeRayError(shortened(str(error))) from None
 
     async def _running(self) -> RayJobService:
         if self._service is not None:

@@ -141,7 +141,7 @@ class Follower:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
             return Look(Verdict(TaskExecution.RUNNING, unknown), None)
         seen = await self._seen(metadata, job, await self._pods_at_end(metadata) if needs_results(job) else None)
-        if seen.verdict.ours:
+        if seen.verdict.ours and not needs_results(job):  # what KubeRay says itself needs no second look
             try:
                 seen = await self._seen_itself(metadata)
             except kube.ApiError:
@@ -257,8 +257,11 @@ class Follower:
     async def _pods_themselves(self, metadata: JobMetadata) -> Sequence[PodView]:
         """The same by a direct read."""
         selector = kube.Selector(labels=f"{ATTEMPT_KEY}={attempt_key(metadata.output_prefix)}")
-        page = await self._client.list_page(kube.PODS, metadata.namespace, selector, timeout=_READ_SECONDS)
-        return [pod_view_of(item) for item in page.items]
+        return [
+            pod_view_of(item)
+            async for page in self._client.pages(kube.PODS, metadata.namespace, selector)
+            for item in page.items
+        ]
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""

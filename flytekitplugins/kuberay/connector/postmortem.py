@@ -6,6 +6,7 @@ Whatever fails here fails in silence: the verdict stands without it. It has a ti
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from .events import warnings
 from .metadata import JobMetadata
 from .results import ResultFiles
 
+_log = logging.getLogger(__name__)
 _SECONDS = 6.0
 _CALL_SECONDS = 2.0
 _SHORT_LINES = 8
@@ -53,7 +55,9 @@ class PostMortem:
         """The verdict with the last lines of the most telling log and the place of the capsule; whether that stands."""
         try:
             return await asyncio.wait_for(self._held(metadata, verdict, job, pods), _SECONDS)
-        except asyncio.TimeoutError:
+        except Exception as error:  # noqa: BLE001  # whatever fails here, the verdict stands
+            if not isinstance(error, asyncio.TimeoutError):
+                _log.exception("No diagnosis is kept of %s/%s", metadata.namespace, metadata.name)
             return replace(verdict, message=redacted(verdict.message)), False
 
     async def _held(
@@ -111,7 +115,7 @@ def _short(verdict: Verdict, logs: Sequence[LogTail]) -> str:
     if log is None:
         return verdict.message
     lines = [line for line in _COLOUR.sub("", log.text).splitlines() if line.strip()][-_SHORT_LINES:]
-    if lines[-1].strip() in _COLOUR.sub("", verdict.message):
+    if not lines or lines[-1].strip() in _COLOUR.sub("", verdict.message):
         return verdict.message
     end = "\n".join(lines)[-_SHORT_CHARACTERS:]
     return f"{verdict.message}\nlast lines of {log.source.pod}, container {log.source.container}:\n{end}"

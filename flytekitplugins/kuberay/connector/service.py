@@ -174,6 +174,11 @@ class RayJobService:
                 return await self._retried(
                     lambda seconds: self._client.create(kube.RAYJOBS, namespace, manifest, timeout=seconds), deadline
                 )
+            except kube.Conflict:  # a quota changed meanwhile
+                if time.monotonic() + _FIRST_PAUSE > deadline:
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE)
+                continue
             except kube.AlreadyExists:
                 standing = await self._standing(namespace, name, deadline)
             if standing is not None and _attempt_key(standing) != _attempt_key(manifest):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,9 @@ from .protojson import whole
 # Text that PyYAML leaves plain, but that another reader takes for a number or a truth value: Go's yaml.v2 reads `1e-5`
 # and `08` as numbers and `y` as true, YAML 1.2 reads `0o17` as one.
 _AMBIGUOUS = re.compile(r"[-+._]*\d[\da-fA-FoOxX_.,:+-]*|[yYnN]")
+
+
+_LARGEST = 100_000  # nodes
 
 
 class TextDumper(yaml.SafeDumper):
@@ -65,14 +69,29 @@ def read_runtime_env(job: Mapping[str, Any], problems: list[Problem]) -> str:
     return format_runtime_env(value)
 
 
+def _size(node: yaml.Node, known: dict[int, float]) -> float:
+    """The nodes of a document with its aliases written out; infinite where one holds itself."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = math.inf  # for whoever meets it below itself
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    below = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
+    known[id(node)] = 1 + sum(_size(each, known) for each in below if isinstance(each, yaml.Node))
+    return known[id(node)]
+
+
 def _checked_yaml(document: str, problems: list[Problem]) -> str:
     path, remedy = "custom.runtimeEnvYaml", "register the task anew, with a mapping as runtime_env"
     try:
         root = yaml.compose(document, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
         problems.append(Problem(path, f"is no YAML (line {line})", remedy))
         return ""
     if root is not None and not isinstance(root, yaml.MappingNode):
         problems.append(Problem(path, "is not a mapping", remedy))
+    if root is not None and _size(root, {}) > _LARGEST:
+        problems.append(Problem(path, "holds itself, or grows out of all bounds by its aliases", remedy))
+        return ""
     return document if root is not None else ""
