@@ -6,7 +6,6 @@ know: a newer API server may know them. `name_problems` tells of those that look
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -78,6 +77,8 @@ def name_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Pr
 
 def _meant(key: str, known: Iterable[str]) -> str:
     """The field that is meant by a key that is none, "" where nothing tells."""
+    import difflib  # `import flytekit` loads this module for every user
+
     first, *words = key.split("_")
     camel_case = first + "".join(word.title() for word in words)
     return next(iter(difflib.get_close_matches(camel_case, known, 1, _ALIKE)), camel_case if words else "")
