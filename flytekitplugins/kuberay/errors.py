@@ -17,6 +17,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
+_LONGEST = 2000
+_HEAD = 400
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong: where, what, and what to do about it."""
@@ -60,3 +64,11 @@ class SettingsError(ProblemsError):
 
 class TaskError(ProblemsError):
     """The task can't become a RayJob, and will not by trying again."""
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
+    if len(text) <= longest:
+        return text
+    mark = f"\n[of {len(text)} characters, some are left out here]\n"
+    return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"

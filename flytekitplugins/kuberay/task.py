@@ -10,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flytekit.configuration import SerializationSettings
 from flytekit.core.context_manager import ExecutionParameters, FlyteContextManager
@@ -28,7 +28,9 @@ from .config import (
 )
 from .config.podtemplate import pod_spec_of, task_problems
 from .errors import ConfigError, KubeRayError
-from .wire import RayTask, from_config, to_config_entry, to_custom
+
+if TYPE_CHECKING:  # wire is loaded when a task is serialized: importing flytekit loads this module for everybody
+    from .wire import RayTask
 
 __all__ = [
     "AutoscalerOptionsConfig",
@@ -114,10 +116,14 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
 
     def get_custom(self, settings: SerializationSettings) -> dict[str, Any]:
         """flyteidl.plugins.RayJob in protobuf's JSON: what Flyte's own Ray plugin understands."""
+        from .wire import to_custom
+
         return to_custom(self._ray_task())
 
     def get_config(self, settings: SerializationSettings) -> dict[str, str]:
         """The task's config, with what flyteidl has no field for."""
+        from .wire import to_config_entry
+
         return {**(super().get_config(settings) or {}), **to_config_entry(self._ray_task())}
 
     def get_k8s_pod(self, settings: SerializationSettings) -> K8sPod:
@@ -139,6 +145,8 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
 
     def _ray_task(self) -> RayTask:
         primary = self.pod_template.primary_container_name if self.pod_template else ""
+        from .wire import from_config
+
         return from_config(self._ray_config(), primary)
 
     def _ray_config(self) -> RayJobConfig:

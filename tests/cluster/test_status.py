@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flytekitplugins.kuberay.cluster.status import JobView, read_time, shortened, view_of
+from flytekitplugins.kuberay.cluster.status import JobView, read_time, view_of
+from flytekitplugins.kuberay.errors import shortened
 
 RECORDED = Path(__file__).parents[1] / "statuses" / "k8sjob-success.json"
 EMPTY = view_of({"metadata": {}})

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
-from .status import JobView, shortened
+from ..errors import shortened
+from .status import JobView
 
 WAITING: Mapping[str, tuple[TaskExecution.Phase, str]] = {
     "": (TaskExecution.QUEUED, "KubeRay has not looked at it yet"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..errors import shortened
 from ..wire import Manifest
 from .redaction import redacted, secrets_of
 
-_LONGEST = 2000
-_HEAD = 400
 _KUBERAY = "ray.io/kuberay-operator"
 """`spec.managedBy` of what KubeRay works on. Source: ray-operator/controllers/ray/utils/constant.go."""
 
@@ -69,14 +68,6 @@ def view_of(manifest: Manifest) -> JobView:
 def read_time(text: str | None) -> datetime | None:
     """A time as Kubernetes writes it; None for none."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
-
-
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
-    if len(text) <= longest:
-        return text
-    mark = f"\n[of {len(text)} characters, some are left out here]\n"
-    return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"
 
 
 def _message(manifest: Manifest, status: Manifest) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
+from ..errors import shortened
 from ..settings import Settings
 from .diagnosis import (
     Cause,
@@ -28,7 +29,7 @@ from .diagnosis import (
 )
 from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
 from .pods import SUBMITTER, PodView
-from .status import JobView, shortened
+from .status import JobView
 
 _MOST_LINES = 3
 _SUBMITTER_GRACE = timedelta(minutes=10)

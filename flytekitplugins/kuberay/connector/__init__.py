@@ -15,8 +15,7 @@ from flytekit.extend.backend.base_connector import AsyncConnectorBase, Connector
 from flytekit.models.literals import LiteralMap
 from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 
-from ..cluster.status import shortened
-from ..errors import KubeRayError
+from ..errors import KubeRayError, shortened
 from .drain import Calls
 from .metadata import JobMetadata
 

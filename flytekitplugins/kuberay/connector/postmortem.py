@@ -16,7 +16,8 @@ from ..cluster.capsule import FILE, LogSource, LogTail, format_capsule, logs_to_
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.pods import PodView
 from ..cluster.redaction import redacted, secrets_of
-from ..cluster.status import JobView, shortened
+from ..cluster.status import JobView
+from ..errors import shortened
 from ..settings import Settings
 from ..wire import Manifest
 from .events import warnings
