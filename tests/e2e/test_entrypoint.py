@@ -115,9 +115,13 @@ def _job_status(address: str, job: str) -> str:
         return str(json.load(answer)["status"])
 
 
-def _dashboard_answers(address: str) -> bool:
+def _takes_jobs(address: str) -> bool:
+    """Whether a job can be submitted: the dashboard answers before the agent that starts jobs has joined."""
+    request = urllib.request.Request(
+        f"{address}/api/jobs/", b'{"entrypoint": "true"}', {"Content-Type": "application/json"}
+    )
     try:
-        with urllib.request.urlopen(f"{address}/api/version") as answer:
+        with urllib.request.urlopen(request) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
@@ -168,7 +172,7 @@ def _head(environment: dict[str, str]) -> Iterator[Cluster]:
         head = subprocess.Popen([program, "start", "--head", "--block", *options], env=environment)
         try:
             address = f"http://127.0.0.1:{dashboard}"
-            _wait(lambda: _dashboard_answers(address))
+            _wait(lambda: _takes_jobs(address))
             yield Cluster(address, environment)
         finally:
             head.terminate()  # with --block it ends what it started
