@@ -79,8 +79,7 @@ def _named_values(value: Any, seen: set[int] | None = None) -> Iterator[tuple[st
             yield value["name"], value["value"]
         for key, entry in value.items():
             if key == "runtimeEnvYAML":
-                parsed = _parsed(entry)
-                yield from _named_values(parsed, set())
+                yield from _named_values(_parsed(entry))
             elif isinstance(entry, str):
                 yield str(key), entry
             else:
