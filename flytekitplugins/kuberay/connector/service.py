@@ -97,7 +97,14 @@ class RayJobService:
         Raises:
             KubeRayError: It does not; the text says why, and what to do.
         """
-        task = _task_of(template, output_prefix, inputs, execution)
+        return await self.submit(_task_of(template, output_prefix, inputs, execution))
+
+    async def submit(self, task: FlyteTask) -> JobMetadata:
+        """The same for a request in flyteidl's own messages.
+
+        Raises:
+            KubeRayError: It does not stand; the text says why, and what to do.
+        """
         deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
         base = await self._base_template(task, deadline)
         manifest = build_ray_job(task, self._settings, base)
@@ -113,7 +120,7 @@ class RayJobService:
             namespace=metadata["namespace"],
             name=metadata["name"],
             uid=metadata["uid"],
-            output_prefix=output_prefix,
+            output_prefix=task.output_prefix,
             has_outputs=bool(task.template.interface.outputs.variables),
             start_deadline=start,
             run_deadline=run,
@@ -121,14 +128,18 @@ class RayJobService:
         )
 
     async def get(self, metadata: JobMetadata) -> Resource:
-        """The task's phase and its reason. Raises nothing for a fault that may pass.
+        """The task's phase and its reason. Raises nothing for a fault that may pass."""
+        return _answer(metadata, await self.look(metadata))
+
+    async def look(self, metadata: JobMetadata) -> Look:
+        """The same with the RayJob that it was read from.
 
         What we declare failed while KubeRay goes on, we clean up: no delete follows a failure.
         """
         look = await self._follower.look(metadata)
         if look.verdict.ours:
             self._delete_soon(metadata)
-        return _answer(metadata, look)
+        return look
 
     async def delete(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
