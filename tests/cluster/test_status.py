@@ -35,6 +35,7 @@ def test_a_recorded_status_is_read() -> None:
         status["jobId"],
         status["dashboardURL"],
     )
+    assert (view.workers_ready, view.workers_wanted) == (1, 1)
 
 
 def test_an_empty_rayjob_is_read() -> None:
@@ -42,6 +43,7 @@ def test_an_empty_rayjob_is_read() -> None:
     assert EMPTY == JobView(
         uid="", deployment="", job="", retries=False, reason="", message="", cluster="", dashboard="", job_id="",
         suspended=False, going=False, elsewhere=False, outlives_head=False,
+        workers_ready=0, workers_wanted=0,
         created=None, initialized=None, provisioned=None, started=None, ended=None,
     )  # fmt: skip
 

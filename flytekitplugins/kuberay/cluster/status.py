@@ -30,6 +30,8 @@ class JobView:
     going: bool  # somebody has deleted it
     elsewhere: bool  # its pods are not ours to see: MultiKueue's cluster, or one that a clusterSelector names
     outlives_head: bool  # the head's memory is kept outside, so a new head goes on with the job
+    workers_ready: int  # as KubeRay counted them last
+    workers_wanted: int  # 0 before it has made the cluster
     created: datetime | None  # the RayJob
     initialized: datetime | None  # status.startTime: KubeRay set to work on it, anew after a suspension or a retry
     provisioned: datetime | None  # when all pods of its cluster were ready for the first time
@@ -41,7 +43,8 @@ def view_of(manifest: Manifest) -> JobView:
     """The view of a RayJob manifest."""
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     info = status.get("rayJobInfo") or {}
-    conditions = (status.get("rayClusterStatus") or {}).get("conditions") or []
+    cluster = status.get("rayClusterStatus") or {}
+    conditions = cluster.get("conditions") or []
     provisioned = [each for each in conditions if each["type"] == "RayClusterProvisioned" and each["status"] == "True"]
     return JobView(
         uid=metadata.get("uid", ""),
@@ -57,6 +60,8 @@ def view_of(manifest: Manifest) -> JobView:
         going="deletionTimestamp" in metadata,
         elsewhere=spec.get("managedBy") not in (None, "", _KUBERAY) or bool(spec.get("clusterSelector")),
         outlives_head=bool((spec.get("rayClusterSpec") or {}).get("gcsFaultToleranceOptions")),
+        workers_ready=cluster.get("readyWorkerReplicas") or 0,
+        workers_wanted=cluster.get("desiredWorkerReplicas") or 0,
         created=read_time(metadata.get("creationTimestamp")),
         initialized=read_time(status.get("startTime")),
         provisioned=read_time(provisioned[0].get("lastTransitionTime")) if provisioned else None,

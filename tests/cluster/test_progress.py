@@ -1,0 +1,79 @@
+"""The live line: what it shows of a task, in its order, and always in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from flyteidl.core.execution_pb2 import TaskExecution
+
+from flytekitplugins.kuberay.cluster.phase import Verdict
+from flytekitplugins.kuberay.cluster.progress import Progress, line, progress_of
+from flytekitplugins.kuberay.cluster.status import JobView
+
+from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, job, stuck
+
+WANTING = replace(STARTING, workers_ready=1, workers_wanted=2)
+SUCCEEDED = Verdict(TaskExecution.SUCCEEDED, "the Ray job has succeeded")
+
+
+def line_of(verdict: Verdict, job: JobView | None) -> str:
+    """The line that is shown."""
+    return line(progress_of(verdict, job, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "view", "expected"),
+    [
+        pytest.param(
+            Scene(WANTING, (stuck("w", "ImagePullBackOff", "not found", since=ago(seconds=30)),)).verdict(),
+            WANTING,
+            "INITIALIZING 10:00 · workers 1/2 · "
+            "worker group w: container ray-worker: ImagePullBackOff: not found (30s)",
+            id="a group that does not come up",
+        ),
+        pytest.param(
+            Scene(RUNNING).verdict(),
+            replace(RUNNING, workers_ready=2, workers_wanted=2, created=ago(hours=3, seconds=65)),
+            "RUNNING 3:01:05 · workers 2/2 · the Ray cluster is up, the job is being submitted",
+            id="hours",
+        ),
+        pytest.param(
+            Verdict(TaskExecution.RUNNING, ""), RUNNING, "RUNNING 10:00", id="no workers, and nothing to tell"
+        ),
+        pytest.param(
+            SUCCEEDED,
+            replace(job("Complete", "SUCCEEDED"), workers_ready=2, workers_wanted=2, ended=ago(minutes=3)),
+            "SUCCEEDED 7:00 · the Ray job has succeeded",
+            id="after the end neither the clock nor workers count",
+        ),
+        pytest.param(
+            Verdict(TaskExecution.FAILED, "\x1b[31mUSER:ValueError\x1b[0m: no luck\r\n\nTraceback:\n x"),
+            None,
+            "FAILED 0:00 · USER:ValueError: no luck ...",
+            id="one line of several, which say nothing to the terminal",
+        ),
+        pytest.param(
+            Verdict(TaskExecution.QUEUED, "KubeRay has not looked at it yet"),
+            replace(job(""), created=ago(seconds=-2)),
+            "QUEUED 0:00 · KubeRay has not looked at it yet",
+            id="a cluster whose clock is ahead",
+        ),
+    ],
+)
+def test_the_line(verdict: Verdict, view: JobView | None, expected: str) -> None:
+    """Phase, time, workers, and why, as far as there is something to tell."""
+    assert line_of(verdict, view) == expected
+
+
+@pytest.mark.parametrize("phase", PHASES, ids=PHASES.get)
+def test_every_phase_has_its_name(phase: TaskExecution.Phase) -> None:
+    """As Flyte shows it."""
+    assert line_of(Verdict(phase, ""), None) == f"{PHASES[phase]} 0:00"
+
+
+def test_a_caller_may_count_from_elsewhere() -> None:
+    """A direct run waits before its RayJob is there, and after it is gone."""
+    shown = progress_of(at_start().verdict(), None, ["a link"], now=NOW, begun=ago(seconds=42))
+    assert shown == Progress("INITIALIZING", "the Ray cluster is starting", 0, 0, timedelta(seconds=42), ("a link",))
