@@ -32,7 +32,7 @@ class Seam(KubeClient):
 
     def __init__(self, inner: KubeClient | None) -> None:
         self._inner = inner
-        self.calls: list[str] = []  # verbs, watches and their lists left out
+        self.calls: list[str] = []  # verbs; what is asked in the background (watches, their lists, schemas) left out
         self.faults: dict[str, list[ApiError]] = {}  # by verb, one for each of the next calls
         self.away = inner is None
 
@@ -42,7 +42,7 @@ class Seam(KubeClient):
         Raises:
             ApiError: The next fault of this verb, or Unavailable while the cluster is away.
         """
-        if verb not in ("watch", "list"):
+        if verb not in ("watch", "list", "schema"):
             self.calls.append(verb)
         if self.faults.get(verb):
             raise self.faults[verb].pop(0)
@@ -85,6 +85,10 @@ class Seam(KubeClient):
     @override
     async def read_log(self, namespace: str, pod: str, **options: Any) -> str:
         return await self.reached("log").read_log(namespace, pod, **options)
+
+    @override
+    async def schema(self, resource: Resource, kind: str, *, timeout: float = 10.0) -> Manifest:
+        return await self.reached("schema").schema(resource, kind, timeout=timeout)
 
     @override
     async def close(self) -> None:

@@ -17,11 +17,14 @@ from flytekitplugins.kuberay.kube import (
     ApiKubeClient,
     DeadlineExceeded,
     Expired,
+    Forbidden,
     Invalid,
     NotFound,
+    Resource,
     TooManyRequests,
     Unauthorized,
     Unavailable,
+    UnknownResource,
     WatchEvent,
 )
 
@@ -301,3 +304,48 @@ async def test_a_bad_request_holds_its_text(scripted: ApiKubeClient, server: Scr
     server.replies.append(failure(400, "BadRequest", 'container "ray-head" in pod "p" is waiting to start'))
     with pytest.raises(Invalid, match="is waiting to start"):
         await scripted.read_log("ns", "p")
+
+
+def _document(**kinds: list[dict[str, str]]) -> dict[str, object]:
+    """An OpenAPI document whose schemas are of these kinds."""
+    schemas = {name: {"title": name, "x-kubernetes-group-version-kind": kind} for name, kind in kinds.items()}
+    return {"openapi": "3.0.0", "components": {"schemas": {**schemas, "of no kind": {"title": "?"}}}}
+
+
+RAYJOB_KIND = {"group": "ray.io", "kind": "RayJob", "version": "v1"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind", "path"),
+    [
+        pytest.param(RAYJOBS, RAYJOB_KIND, "/openapi/v3/apis/ray.io/v1", id="of a group"),
+        pytest.param(PODS, {"group": "", "kind": "Pod", "version": "v1"}, "/openapi/v3/api/v1", id="of the core API"),
+    ],
+)
+async def test_a_schema_is_found_by_its_kind(
+    scripted: ApiKubeClient, server: ScriptedServer, resource: Resource, kind: dict[str, str], path: str
+) -> None:
+    """Among all of its group and version, whatever the server calls it."""
+    other = {**kind, "kind": "Another"}
+    server.replies.append(answer(_document(a=[other], b=[{**kind, "version": "v2"}, kind])))
+    assert (await scripted.schema(resource, kind["kind"]))["title"] == "b"
+    assert [(seen.method, seen.path) for seen in server.seen] == [("GET", path)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        pytest.param(answer("404 page not found", 404), UnknownResource, id="no such group"),
+        pytest.param(answer(_document(a=[{**RAYJOB_KIND, "kind": "RayCluster"}])), UnknownResource, id="no such kind"),
+        pytest.param(answer({"openapi": "3.0.0"}), UnknownResource, id="no schemas at all"),
+        pytest.param(failure(403, "Forbidden", 'cannot get path "/openapi/v3"'), Forbidden, id="no right"),
+        pytest.param(answer("<html>"), Unavailable, id="no JSON"),
+    ],
+)
+async def test_a_schema_that_is_not_there(
+    scripted: ApiKubeClient, server: ScriptedServer, reply: Reply, error: type[ApiError]
+) -> None:
+    """Each fault is an error of this package that names what was asked."""
+    server.replies.append(reply)
+    with pytest.raises(error, match="^get /openapi/v3/apis/ray.io/v1: "):
+        await scripted.schema(RAYJOBS, "RayJob")

@@ -42,6 +42,7 @@ RULES: dict[str, list[Manifest]] = {
 CONNECTOR, SWEEP = "flyte-kuberay", "flyte-kuberay-sweep"
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 Right = tuple[str, str]  # resource as RBAC names it, verb
 Do = Callable[[ApiKubeClient, str], Awaitable[object]]
@@ -204,6 +205,15 @@ async def test_each_right_is_needed(connector: Connector, right: Right) -> None:
 
 
 @EACH_ROLE
+async def test_a_schema_needs_no_right(connector: Connector) -> None:
+    """Who may log in may read it: what the installed CRD knows is learned without a right on CRDs."""
+    await connector.allow([])
+    await connector.settles(next(iter(CALLS[connector.role])), False)
+    schema = await connector.client.schema(RAYJOBS, "RayJob")
+    assert "rayClusterSpec" in schema["properties"]["spec"]["properties"]
+
+
+@EACH_ROLE
 async def test_it_may_not_do_more(connector: Connector) -> None:
     """No secrets, no pods of its own, nothing in the cluster's own objects."""
     for verb, resource in (
@@ -214,6 +224,7 @@ async def test_it_may_not_do_more(connector: Connector) -> None:
         ("delete", Resource("ray.io", "v1", "rayclusters")),
         ("deletecollection", RAYJOBS),
         ("create", BINDINGS),
+        ("get", CRDS),
         ("delete", FLYTE_WORKFLOWS),
     ):
         assert not await connector.client.may(verb, resource, connector.namespace)

@@ -37,6 +37,7 @@ from .errors import (
     DeadlineExceeded,
     Unauthorized,
     Unavailable,
+    UnknownResource,
     error_of,
 )
 
@@ -220,6 +221,13 @@ class ApiKubeClient(KubeClient):
         return end.decode(errors="replace")
 
     @override
+    async def schema(self, resource: Resource, kind: str, *, timeout: float = 10.0) -> Manifest:
+        path = f"/openapi/v3{_group_path(resource)}"
+        call = Call("get", path)
+        async with self._exchange(call, _Request("GET", path), timeout) as response:
+            return _schema_of(call, resource, kind, await _json(call, response))
+
+    @override
     async def close(self) -> None:
         await self.access.close()
         await self._api_client.close()
@@ -288,10 +296,23 @@ def _call(verb: str, resource: Resource, namespace: str | None, name: str = "", 
 
 
 def _path(resource: Resource, namespace: str | None, *rest: str) -> str:
-    root = ("apis", resource.group) if resource.group else ("api",)
     within = ("namespaces", namespace) if namespace and resource.namespaced else ()
-    segments = (*root, resource.version, *within, resource.plural, *(part for part in rest if part))
-    return "/" + "/".join(quote(segment, safe="") for segment in segments)
+    segments = (*within, resource.plural, *(part for part in rest if part))
+    return "/".join((_group_path(resource), *(quote(segment, safe="") for segment in segments)))
+
+
+def _group_path(resource: Resource) -> str:
+    root = ("apis", resource.group) if resource.group else ("api",)
+    return "/" + "/".join(quote(segment, safe="") for segment in (*root, resource.version))
+
+
+def _schema_of(call: Call, resource: Resource, kind: str, document: Manifest) -> Manifest:
+    wanted = {"group": resource.group, "kind": kind, "version": resource.version}
+    schemas: dict[str, Manifest] = (document.get("components") or {}).get("schemas") or {}
+    for schema in schemas.values():
+        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+            return schema
+    raise UnknownResource(call, f"the API server has no schema of a {kind}")
 
 
 def _query(selector: Selector, **others: str) -> tuple[tuple[str, str], ...]:

@@ -210,6 +210,21 @@ class KubeClient(ABC):
         """
 
     @abstractmethod
+    async def schema(self, resource: Resource, kind: str, *, timeout: float = 10.0) -> Manifest:
+        """The OpenAPI v3 schema by which the server checks and prunes such objects; whoever may log in may read it.
+
+        It comes with those of the whole group, a megabyte for ray.io: read it seldom, and keep what is needed of it.
+
+        Args:
+            resource: The kind's plural.
+            kind: Its name.
+            timeout: Seconds.
+
+        Raises:
+            ApiError: UnknownResource when the server has no schema of it.
+        """
+
+    @abstractmethod
     async def close(self) -> None:
         """Nothing; the connections are closed. Raises nothing."""
 
