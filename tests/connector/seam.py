@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -89,6 +89,20 @@ class Seam(KubeClient):
     @override
     async def schema(self, resource: Resource, kind: str, *, timeout: float = 10.0) -> Manifest:
         return await self.reached("schema").schema(resource, kind, timeout=timeout)
+
+    @override
+    async def stream_log(self, namespace: str, pod: str, **options: Any) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.reached("log").stream_log(namespace, pod, **options)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    @override
+    async def stream_service(
+        self, namespace: str, service: str, path: str, query: Sequence[tuple[str, str]] = (), **options: Any
+    ) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.reached("proxy").stream_service(namespace, service, path, query, **options)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     @override
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 import pytest
@@ -41,6 +41,12 @@ async def events_of(client: ApiKubeClient, *, seconds: int = 5, timeout: float =
     watch = client.watch(RAYJOBS, "ns", resource_version="7", seconds=seconds, timeout=timeout)
     async with aclosing(watch) as events:
         return [event async for event in events]
+
+
+async def text_of(pieces: AsyncGenerator[bytes, None]) -> str:
+    """All that comes."""
+    async with aclosing(pieces) as opened:
+        return b"".join([piece async for piece in opened]).decode()
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,16 @@ async def events_of(client: ApiKubeClient, *, seconds: int = 5, timeout: float =
                 "",
             ),
             id="log",
+        ),
+        pytest.param(
+            lambda c: text_of(c.stream_log("ns", "p", container="ray-head", follow=True)),
+            ("GET", "/api/v1/namespaces/ns/pods/p/log", {"container": "ray-head", "follow": "true"}, None, ""),
+            id="log that is followed",
+        ),
+        pytest.param(
+            lambda c: text_of(c.stream_service("ns", "head-svc:8265", "api/jobs/", (("a", "b c"),))),
+            ("GET", "/api/v1/namespaces/ns/services/head-svc:8265/proxy/api/jobs/", {"a": "b c"}, None, ""),
+            id="question to a Service",
         ),
         pytest.param(
             events_of,
@@ -204,6 +220,35 @@ async def test_a_log_keeps_its_newest_bytes(scripted: ApiKubeClient, server: Scr
     server.replies += [answer("x" * 100_000 + "the cause\n"), answer("ä")]
     assert await scripted.read_log("ns", "p", limit_bytes=12) == "xxthe cause\n"
     assert await scripted.read_log("ns", "p", limit_bytes=1) == "\N{REPLACEMENT CHARACTER}"
+
+
+async def test_a_log_comes_as_it_is_written(scripted: ApiKubeClient, server: ScriptedServer) -> None:
+    """The first lines are there while the others are not, however long these take."""
+    server.replies.append(stream("first\n", then="hang"))
+    async with aclosing(scripted.stream_log("ns", "p", follow=True, timeout=0.3)) as pieces:
+        assert await anext(pieces) == b"first\n"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(pieces), 0.6)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        pytest.param(stream("half a li", then="break"), Unavailable, id="a connection that breaks"),
+        pytest.param(hang, DeadlineExceeded, id="silence at its beginning"),
+        pytest.param(failure(400, "BadRequest", "it is waiting to start"), Invalid, id="no log yet"),
+        pytest.param(answer("no such job", 404), UnknownResource, id="404 of who stands behind a Service"),
+        pytest.param(failure(503, "ServiceUnavailable", "no endpoints"), Unavailable, id="nobody behind a Service"),
+    ],
+)
+async def test_each_end_of_a_log_has_its_error(
+    scripted: ApiKubeClient, server: ScriptedServer, reply: Reply, expected: type[ApiError]
+) -> None:
+    """Only its proper end ends it without an error."""
+    server.replies.append(reply)
+    with pytest.raises(ApiError) as caught:
+        await text_of(scripted.stream_log("ns", "p", timeout=0.3))
+    assert type(caught.value) is expected
 
 
 ADDED = {"type": "ADDED", "object": {"metadata": {"name": "j", "resourceVersion": "8"}}}

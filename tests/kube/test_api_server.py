@@ -103,6 +103,8 @@ async def test_what_is_not_there_is_not_found(client: ApiKubeClient, namespace: 
         client.patch(RAYJOBS, namespace, "a", {}),
         client.create(RAYJOBS, "no-such-namespace", rayjob("a")),
         client.read_log(namespace, "a"),
+        anext(client.stream_log(namespace, "a", follow=True)),
+        anext(client.stream_service(namespace, "a:8265", "api/jobs/")),
     ):
         with pytest.raises(NotFound):
             await missing

@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +23,7 @@ from .access import Access
 from .client import (
     ALL,
     PODS,
+    SERVICES,
     Created,
     KubeClient,
     Manifest,
@@ -42,6 +43,7 @@ from .errors import (
 )
 
 _WARNING = re.compile(r'\b299 \S+ "((?:[^"\\]|\\.)*)"')
+_ENDLESS = 0.0  # aiohttp's word for a read without a time-out
 _CLOSING_SECONDS = 0.05  # for the ends of TLS connections, for which aiohttp does not wait
 _EVENT_TYPES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
 
@@ -228,10 +230,39 @@ class ApiKubeClient(KubeClient):
             return _schema_of(call, resource, kind, await _json(call, response))
 
     @override
+    def stream_log(
+        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, timeout: float = 10.0
+    ) -> AsyncGenerator[bytes, None]:
+        query = [("container", container)] if container else []
+        query += [("follow", "true")] if follow else []
+        request = _Request("GET", _path(PODS, namespace, pod, "log"), tuple(query))
+        return self._pieces(_call("get", PODS, namespace, pod, "log"), request, timeout)
+
+    @override
+    def stream_service(
+        self,
+        namespace: str,
+        service: str,
+        path: str,
+        query: Sequence[tuple[str, str]] = (),
+        *,
+        timeout: float = 10.0,
+    ) -> AsyncGenerator[bytes, None]:
+        call = _call("get", SERVICES, namespace, service, "proxy")
+        request = _Request("GET", f"{_path(SERVICES, namespace, service, 'proxy')}/{path}", tuple(query))
+        return self._pieces(call, request, timeout)
+
+    @override
     async def close(self) -> None:
         await self.access.close()
         await self._api_client.close()
         await asyncio.sleep(_CLOSING_SECONDS)
+
+    async def _pieces(self, call: Call, request: _Request, timeout: float) -> AsyncGenerator[bytes, None]:
+        """The answer as it comes, which may take for ever once it has begun."""
+        async with self._exchange(call, request, timeout, silence=_ENDLESS) as response:
+            async for piece in response.content.iter_any():
+                yield piece
 
     @asynccontextmanager
     async def _exchange(

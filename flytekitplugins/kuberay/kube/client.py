@@ -7,7 +7,7 @@ camelCase dicts both ways. Nothing here is tried twice: errors say whether that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ class Resource:
 RAYJOBS = Resource("ray.io", "v1", "rayjobs")
 PODS = Resource("", "v1", "pods")
 EVENTS = Resource("", "v1", "events")
+SERVICES = Resource("", "v1", "services")
 POD_TEMPLATES = Resource("", "v1", "podtemplates")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 
@@ -222,6 +223,47 @@ class KubeClient(ABC):
 
         Raises:
             ApiError: UnknownResource when the server has no schema of it.
+        """
+
+    @abstractmethod
+    def stream_log(
+        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, timeout: float = 10.0
+    ) -> AsyncGenerator[bytes, None]:
+        """A container's log from its beginning, in pieces as they come. Close it with `aclosing`.
+
+        Args:
+            namespace: Where the pod is.
+            pod: Its name.
+            container: Which of its containers; may be left out where there is one.
+            follow: Whether to go on until the container ends.
+            timeout: How long the beginning of the answer may take; what follows may take any time.
+
+        Raises:
+            ApiError: As `read_log`.
+        """
+
+    @abstractmethod
+    def stream_service(
+        self,
+        namespace: str,
+        service: str,
+        path: str,
+        query: Sequence[tuple[str, str]] = (),
+        *,
+        timeout: float = 10.0,
+    ) -> AsyncGenerator[bytes, None]:
+        """What a Service answers to a GET through the API server, in pieces as they come. Close it with `aclosing`.
+
+        Args:
+            namespace: Where the Service is.
+            service: Its name, with a port after a colon.
+            path: What to ask it for, as `api/jobs/`.
+            query: With it.
+            timeout: How long the beginning of the answer may take; what follows may take any time.
+
+        Raises:
+            ApiError: NotFound when there is no such Service, Unavailable when nothing is behind it. Of what it refuses
+                itself only the HTTP status is known: a 404 is UnknownResource.
         """
 
     @abstractmethod
