@@ -177,6 +177,7 @@ def test_own_defaults() -> None:
         "kuberay.ray-job-patch": {},
         "kuberay.kubeconfig": None,
         "kuberay.context": None,
+        "kuberay.history-server-url-template": None,
         "kuberay.namespaces": (),
         "kuberay.keep-finished": None,
         "kuberay.api-timeout": timedelta(seconds=8),

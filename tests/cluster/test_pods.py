@@ -48,7 +48,7 @@ def test_a_pod_with_no_status_is_read() -> None:
     labels = {ATTEMPT_KEY: "k", "ray.io/cluster": CLUSTER, "ray.io/node-type": "worker", "ray.io/group": "cpu"}
     metadata = {"name": "p", "uid": "u", "creationTimestamp": stamp(NOW), "labels": labels}
     assert pod_view_of({"metadata": metadata}) == PodView(
-        name="p", uid="u", attempt_key="k", cluster=CLUSTER, group="cpu", phase="", reason="", message="", created=NOW,
+        name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, group="cpu", phase="", reason="", message="", created=NOW,
         terminating=False, unscheduled="", since=NOW, ready=False, disrupted="", containers=(),
     )  # fmt: skip
 
@@ -65,14 +65,16 @@ def test_a_container_is_read() -> None:
         "c", waiting=waiting("CrashLoopBackOff", "back-off 40s"), last=ended(1, "Error", "boom"), restarts=3
     )
     assert pod("head", crashed, policy="Always").containers == (
-        ContainerView("c", False, "Always", "CrashLoopBackOff", "boom", None, 1, "Error", 3),
+        ContainerView("c", False, "Always", "CrashLoopBackOff", "boom", None, 1, "Error", 3, ""),
     )
 
 
 def test_a_container_that_runs_again_has_not_ended() -> None:
     """Its end before does not count any more."""
     again = container("c", running=ago(minutes=1), last=ended(1), restarts=1)
-    assert pod("head", again).containers == (ContainerView("c", False, "Never", "", "", ago(minutes=1), None, "", 1),)
+    assert pod("head", again).containers == (
+        ContainerView("c", False, "Never", "", "", ago(minutes=1), None, "", 1, ""),
+    )
 
 
 @pytest.mark.parametrize(

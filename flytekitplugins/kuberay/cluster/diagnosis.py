@@ -174,7 +174,7 @@ def head_loss(pods: Sequence[PodView], provisioned: datetime | None) -> str:
             return f"head pod {pod.name} is being deleted"
         if pod.created > provisioned:
             return f"pod {pod.name} is a new head, the one that ran the job is gone"
-        ray = _ray_container(pod)
+        ray = ray_container(pod)
         if ray is not None and ray.restarts and ray.running is not None and ray.running > provisioned:
             return f"pod {pod.name}: container {ray.name} was restarted"
     return "" if heads else "the head pod is gone"
@@ -230,7 +230,7 @@ def end_of_pod(pod: PodView) -> str:
         return (
             f"pod {pod.name}: {why or (f'container {ended.name} ended with {_end_text(ended)}' if ended else 'failed')}"
         )
-    ray = _ray_container(pod)
+    ray = ray_container(pod)
     if ray is not None and ray.exit_code is not None and (ray.exit_code or pod.group != SUBMITTER):
         return f"pod {pod.name}: container {ray.name} ended with {_end_text(ray)}"
     return ""
@@ -241,7 +241,7 @@ def _is_done(pod: PodView) -> bool:
     return pod.phase == "Succeeded" or (pod.group == SUBMITTER and pod.phase == "Failed")
 
 
-def _ray_container(pod: PodView) -> ContainerView | None:
+def ray_container(pod: PodView) -> ContainerView | None:
     """Ray's container, or the submitter's: KubeRay takes the first."""
     return next((each for each in pod.containers if not each.init), None)
 

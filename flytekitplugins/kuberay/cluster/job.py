@@ -24,6 +24,7 @@ from .autoscaler import AUTOSCALER_PATH, autoscaler_problems, build_autoscaler_o
 from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems
 from .overlay import overlay_problems
+from .link_templates import link_annotation
 from .patch import ready_for_api, with_patches
 from .submitter import SUBMITTER_PATH, build_submitter, built_submitter_problems, submitter_problems
 
@@ -142,7 +143,13 @@ def _object_metadata(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, setti
     queue = {own.queue_label: ray.extras.queue or own.queue, own.priority_label: ray.extras.priority}
     metadata = _metadata(task_pod, task, secrets=True)
     labels = {**metadata["labels"], **{key: value for key, value in queue.items() if value}}
-    return {"name": names.job_name(task), "namespace": task.execution.namespace, **metadata, "labels": labels}
+    annotations = {**metadata["annotations"], **link_annotation(task, settings)}
+    return {
+        "name": names.job_name(task),
+        "namespace": task.execution.namespace,
+        "labels": labels,
+        "annotations": annotations,
+    }
 
 
 def _pod_manifest(pod: PodTemplate, task: FlyteTask, *, secrets: bool = True) -> Manifest:

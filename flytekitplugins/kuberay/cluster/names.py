@@ -6,6 +6,7 @@ attempt and labels.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ MANAGED_BY = f"{PREFIX}managed-by"
 ATTEMPT_KEY = f"{PREFIX}attempt-key"
 NODE_KEY = f"{PREFIX}node-key"
 ATTEMPT = f"{PREFIX}attempt"
+LINKS = f"{PREFIX}links"
 MANAGER = "flytekitplugins-kuberay"
 
 MAX_NAME = 47
@@ -25,6 +27,8 @@ MAX_NAME = 47
 _HASH = 8
 _EXECUTION = 20
 _KEY = 40
+_LONGEST_NODE = 20
+_FLYTE_BASE32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "abcdefghijklmnopqrstuvwxyz123456")
 
 
 def job_name(task: FlyteTask) -> str:
@@ -75,6 +79,34 @@ def own_annotations(task: FlyteTask) -> Mapping[str, str]:
         "output-prefix": task.output_prefix,
     }
     return {f"{PREFIX}{key}": value for key, value in values.items() if value}
+
+
+def node_id_of(task: FlyteTask) -> str:
+    """The node's id as flyteadmin and its console know it: within sub-workflows it begins with the parents' ids.
+
+    The request has but the id within the workflow; the output prefix tells the way there, `n0/data/0/n1/0` for
+    `n0-0-n1`. A conditional leaves no trace in it.
+    Source: flytepropeller, nodes/common/utils.go GenerateUniqueID; apis v1alpha1/node_status.go.
+    """
+    node = task.execution.task_execution_id.node_execution_id
+    execution = "-".join((node.execution_id.project, node.execution_id.domain, node.execution_id.name))
+    parts = task.output_prefix.rstrip("/").rpartition(f"/{execution}/")[2].split("/")
+    if len(parts) % 2 == 0 or parts[1:2] != ["data"]:
+        return node.node_id
+    unique = parts[0]
+    for attempt, child in zip(parts[2:-1:2], parts[3::2], strict=True):
+        unique = _fixed_length(f"{unique}-{attempt}-{child}")
+    return unique
+
+
+def _fixed_length(node: str) -> str:
+    """A node's id, hashed where it is long. Source: flyteplugins, encoding/encoder.go FixedLengthUniqueID."""
+    if len(node) <= _LONGEST_NODE:
+        return node
+    digest = 0x811C9DC5
+    for byte in node.encode():  # FNV-1a
+        digest = (digest ^ byte) * 0x01000193 % 2**32
+    return "f" + base64.b32encode(digest.to_bytes(4, "big")).decode().rstrip("=").translate(_FLYTE_BASE32)
 
 
 def _digest(text: str) -> str:

@@ -34,6 +34,7 @@ class ContainerView:
     exit_code: int | None  # None while it has not ended
     reason: str  # why it ended, as OOMKilled
     restarts: int
+    id: str  # with the runtime's scheme, as containerd://...; "" before it was made
 
     @property
     def is_over(self) -> bool:
@@ -50,6 +51,8 @@ class PodView:
     name: str
     uid: str
     attempt_key: str
+    node: str  # "" until it has one
+    hostname: str
     cluster: str  # the RayCluster; "" for a submitter
     group: str  # head, submitter, or the worker group's name
     phase: str
@@ -66,7 +69,7 @@ class PodView:
 
 def pod_view_of(manifest: Manifest) -> PodView:
     """The view of a pod's manifest."""
-    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     labels = metadata.get("labels") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or []}
     created = datetime.fromisoformat(metadata["creationTimestamp"].replace("Z", "+00:00"))
@@ -75,6 +78,8 @@ def pod_view_of(manifest: Manifest) -> PodView:
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         attempt_key=labels.get(ATTEMPT_KEY, ""),
+        node=spec.get("nodeName", ""),
+        hostname=spec.get("hostname") or metadata["name"],
         cluster=labels.get("ray.io/cluster", ""),
         group=_group_of(labels),
         phase=status.get("phase", ""),
@@ -143,6 +148,7 @@ def _container(manifest: Manifest, status: Manifest, *, init: bool, policy: str)
         exit_code=ended.get("exitCode"),
         reason=ended.get("reason", ""),
         restarts=status.get("restartCount", 0),
+        id=status.get("containerID", ""),
     )
 
 

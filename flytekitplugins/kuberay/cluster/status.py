@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from ..errors import shortened
 from ..wire import Manifest
+from .names import LINKS
 from .redaction import redacted, secrets_of
 
 _KUBERAY = "ray.io/kuberay-operator"
@@ -17,6 +20,8 @@ _KUBERAY = "ray.io/kuberay-operator"
 class JobView:
     """What the phases need of a RayJob; a time is None while it has not come."""
 
+    namespace: str
+    name: str
     uid: str
     deployment: str  # status.jobDeploymentStatus
     job: str  # status.jobStatus
@@ -26,6 +31,8 @@ class JobView:
     cluster: str  # status.rayClusterName
     dashboard: str  # status.dashboardURL
     job_id: str
+    head_service: str  # the Service of the cluster's head
+    link_values: Mapping[str, str]  # what links need to know of the task
     suspended: bool  # somebody wants it not to run now, as its queue
     going: bool  # somebody has deleted it
     elsewhere: bool  # its pods are not ours to see: MultiKueue's cluster, or one that a clusterSelector names
@@ -47,6 +54,8 @@ def view_of(manifest: Manifest) -> JobView:
     conditions = cluster.get("conditions") or []
     provisioned = [each for each in conditions if each["type"] == "RayClusterProvisioned" and each["status"] == "True"]
     return JobView(
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
         deployment=status.get("jobDeploymentStatus", ""),
         job=status.get("jobStatus", ""),
@@ -56,6 +65,8 @@ def view_of(manifest: Manifest) -> JobView:
         cluster=status.get("rayClusterName", ""),
         dashboard=status.get("dashboardURL", ""),
         job_id=status.get("jobId", ""),
+        head_service=(cluster.get("head") or {}).get("serviceName", ""),
+        link_values=_link_values((metadata.get("annotations") or {}).get(LINKS, "")),
         suspended=bool(spec.get("suspend")),
         going="deletionTimestamp" in metadata,
         elsewhere=spec.get("managedBy") not in (None, "", _KUBERAY) or bool(spec.get("clusterSelector")),
@@ -73,6 +84,15 @@ def view_of(manifest: Manifest) -> JobView:
 def read_time(text: str | None) -> datetime | None:
     """A time as Kubernetes writes it; None for none."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+def _link_values(annotation: str) -> Mapping[str, str]:
+    """What the annotation of this package holds; {} for none, and for what somebody else made of it."""
+    try:
+        values = json.loads(annotation or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return {key: value for key, value in values.items() if isinstance(value, str)} if isinstance(values, dict) else {}
 
 
 def _message(manifest: Manifest, status: Manifest) -> str:

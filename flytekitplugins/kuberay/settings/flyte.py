@@ -22,6 +22,7 @@ from .kinds import (
     section,
     setting,
 )
+from .templates import TEMPLATE, TEMPLATES
 
 Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one, as plain camelCase data."""
@@ -193,9 +194,11 @@ class TemplateLogPlugin:
     """One log link, or more, made of templates with variables like `{{ .podName }}`."""
 
     name: str = setting("name", TEXT, "", "Name of the link.")
-    display_name: str = setting("displayName", TEXT, "", "Name of the link in Flyte's console.")
-    template_uris: tuple[str, ...] = setting("templateUris", TEXTS, (), "Templates of the link.")
-    dynamic_template_uris: tuple[str, ...] = setting("dynamicTemplateUris", TEXTS, (), "Templates of dynamic links.")
+    display_name: str = setting("displayName", TEMPLATE, "", "Name of the link in Flyte's console.")
+    template_uris: tuple[str, ...] = setting("templateUris", TEMPLATES, (), "Templates of the link.")
+    dynamic_template_uris: tuple[str, ...] = setting(
+        "dynamicTemplateUris", TEMPLATES, (), "Templates of the link of a task that switches it on by `name`."
+    )
     message_format: int = setting("messageFormat", INTEGER, 0, "Format: 0 unknown, 1 CSV, 2 JSON.")
     scheme: str = setting("scheme", kinds.choice("Pod", "TaskExecution"), "Pod", "Deprecated by Flyte.")
     show_while_pending: bool = setting("showWhilePending", BOOL, False, "Shows the link before the task runs.")
@@ -212,14 +215,16 @@ class LogSettings:
     cloudwatch_enabled: bool = setting("cloudwatch-enabled", BOOL, False, "Links to CloudWatch.")
     cloudwatch_region: str = setting("cloudwatch-region", TEXT, "", "Region. Deprecated by Flyte.")
     cloudwatch_log_group: str = setting("cloudwatch-log-group", TEXT, "", "Log group. Deprecated by Flyte.")
-    cloudwatch_template_uri: str = setting("cloudwatch-template-uri", TEXT, "", "Template of the CloudWatch link.")
+    cloudwatch_template_uri: str = setting("cloudwatch-template-uri", TEMPLATE, "", "Template of the CloudWatch link.")
     kubernetes_enabled: bool = setting("kubernetes-enabled", BOOL, False, "Links to Kubernetes' dashboard.")
     kubernetes_url: str = setting("kubernetes-url", TEXT, "", "URL of the dashboard. Deprecated by Flyte.")
-    kubernetes_template_uri: str = setting("kubernetes-template-uri", TEXT, "", "Template of the dashboard's link.")
+    kubernetes_template_uri: str = setting("kubernetes-template-uri", TEMPLATE, "", "Template of the dashboard's link.")
     stackdriver_enabled: bool = setting("stackdriver-enabled", BOOL, False, "Links to Google Cloud Logging.")
     gcp_project: str = setting("gcp-project", TEXT, "", "Google Cloud project. Deprecated by Flyte.")
     stackdriver_logresourcename: str = setting("stackdriver-logresourcename", TEXT, "", "Deprecated by Flyte.")
-    stackdriver_template_uri: str = setting("stackdriver-template-uri", TEXT, "", "Template of the Google Cloud link.")
+    stackdriver_template_uri: str = setting(
+        "stackdriver-template-uri", TEMPLATE, "", "Template of the Google Cloud link."
+    )
     dynamic_log_links: Mapping[str, TemplateLogPlugin] = setting(
         "dynamic-log-links",
         kinds.map_of(_TEMPLATE, "a map of log links"),

@@ -20,6 +20,7 @@ from .kinds import (
     setting,
 )
 from .objects import RESOURCES
+from .templates import TEMPLATE
 
 _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
 """Source: KubeRay v1.6.2, ray-operator/controllers/ray/common/job.go, GetDefaultSubmitterContainer."""
@@ -93,4 +94,10 @@ class KuberaySettings:
     )
     api_timeout: timedelta = setting(
         "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
+    history_server_url_template: str | None = setting(
+        "history-server-url-template",
+        TEMPLATE,
+        None,
+        "Link to what a history server keeps of a cluster, shown once the task has ended; a template of a log link.",
+    )
     )
