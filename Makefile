@@ -8,7 +8,7 @@ export RAY_AUTH_MODE := disabled
 export PYTHON MAKECMDGOALS
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test test-e2e test-e2e-full test-faults test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
+.PHONY: help set-up demo test test-e2e e2e-full test-faults test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ test-e2e: set-up ## Run the tests with real Ray and a real Kubernetes node (minu
 test-faults: set-up ## Break the way to the cluster, the cluster and the connector, and print what came of it (minutes)
 	KUBECONFIG= $(BIN)/pytest -m faults
 
-test-e2e-full: set-up ## Run those of test-e2e and more ends of tasks on the node (a quarter of an hour)
+e2e-full: set-up ## Run those of test-e2e and all other ends of tasks on the node, in each submission mode (three quarters of an hour)
 	$(BIN)/pytest -m "e2e or e2e_full" -rs
 
 test-packaging: set-up ## Build wheel, sdist and the image's steps, and install them beside other plugins (minutes)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,10 @@ from tests.command import output_of
 from tests.test_packaging import BUILT_FROM, UV, copied
 
 from .node import SHARED, Node, flyte, what_is_missing
-from .propeller import Propeller
+from .propeller import Execution, Propeller
 
 Announce = Callable[[str], None]
+Start = Callable[..., Execution]
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +71,48 @@ def user(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
         patch.syspath_prepend(Path(__file__).parent / "workflows")
         yield import_module(name)
         del sys.modules[name]
+
+
+class Runs:
+    """Tasks that tests begin; they, and what they left, end with it."""
+
+    def __init__(self, propeller: Propeller, node: Node) -> None:
+        self._propeller, self._node = propeller, node
+        self._begun: list[Execution] = []
+
+    def start(
+        self, task: Any, *options: str, args: Sequence[str] | None = None, mode: str = "", **inputs: Any
+    ) -> Execution:
+        """A task that begins to run. Source: `Propeller.start`."""
+        self._begun.append(self._propeller.start(task, inputs, *options, args=args, mode=mode))
+        return self._begun[-1]
+
+    def end(self) -> None:
+        """Nothing; no task runs, and its RayJob is going."""
+        for execution in self._begun:
+            execution.stop()
+            self._node.delete_tasks(execution.stem)
+
+
+@pytest.fixture(scope="module")
+def tidy(node: Node) -> Iterator[None]:
+    """After a module's tests, when the RayJobs of all its tasks are deleted, nothing of them is left."""
+    yield
+    assert node.settled() == []
+
+
+@pytest.fixture
+def start(propeller: Propeller, node: Node, tidy: None) -> Iterator[Start]:
+    """Begins a task, which is ended with the test. The diagnosis is printed where it fails."""
+    runs = Runs(propeller, node)
+    yield runs.start
+    print(node.diagnosis())
+    runs.end()
+
+
+@pytest.fixture(scope="module")
+def start_for_all(propeller: Propeller, node: Node, tidy: None) -> Iterator[Start]:
+    """Begins a task, which is ended after the module's last test."""
+    runs = Runs(propeller, node)
+    yield runs.start
+    runs.end()

@@ -112,6 +112,17 @@ class Node:
                 return left
             time.sleep(0.5)
 
+    def restart(self, daemon: str, after: float) -> None:
+        """Nothing; a daemon of the node's was down for so many seconds, and is healthy."""
+        output_of(CLUSTER / "restart", daemon, f"--after={after:g}", env=self.environ())
+
+    def suspend(self, stem: str, suspended: bool) -> None:
+        """Nothing; the RayJobs whose names begin so are to be suspended or resumed, as a queue does it."""
+        patch = json.dumps({"spec": {"suspend": suspended}})
+        for job in self.objects("rayjobs", stem):
+            name = job["metadata"]["name"]
+            self.run("kubectl", "patch", "rayjob", name, "--type=merge", f"--patch={patch}", f"--namespace={NAMESPACE}")
+
     def delete_pod(self, name: str) -> None:
         """Nothing; the pod is going, as when its node is drained."""
         self.run("kubectl", "delete", "pod", name, "--wait=false", f"--namespace={NAMESPACE}")

@@ -29,6 +29,7 @@ PROJECT, DOMAIN = NAMESPACE.rsplit("-", 1)
 _VERSION = "e2e"
 _CODE = "code/fast.tar.gz"
 _NODE_ID = "n0"
+_IN_NAME = {"": "", "K8sJobMode": "-job", "HTTPMode": "-http", "SidecarMode": "-sidecar"}
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,11 @@ class Execution:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    @property
+    def phase(self) -> str:
+        """The task's phase now; "" before the first."""
+        return next((str(event["phase"]) for event in reversed(self._events) if event["event"] == "task"), "")
+
     def until(self, phase: str, within: float = 90.0) -> None:
         """Nothing; the task says the phase now, or said it before."""
         deadline = time.monotonic() + within
@@ -171,19 +177,28 @@ class Propeller:
         inputs: Mapping[str, Any],
         *options: str,
         args: Sequence[str] | None = None,
+        mode: str = "",
     ) -> Execution:
         """A task that begins to run, registered the fast way: its module goes to the pods through the object store.
 
         Args:
-            task: One that was not run before: the execution gets its name, less what no name of Kubernetes may have.
+            task: One that was not run before in this mode: the execution gets its name and the mode's, less what no
+                name of Kubernetes may have.
             inputs: By name.
             options: More for propeller-client.
             args: In place of the arguments of the task's container.
+            mode: The submission mode; "" for what the task says.
         """
         self._upload_module_of(task)
-        execution = task.name.rpartition(".")[2].replace("_", "-")
+        execution = task.name.rpartition(".")[2].replace("_", "-") + _IN_NAME[mode]
+        template = _template(task)
+        if args is not None:
+            template["container"]["args"] = list(args)
+        if mode:
+            extras = json.loads(template["config"].get("kuberay", '{"version": 1}'))
+            template["config"]["kuberay"] = json.dumps(extras | {"submissionMode": mode})
         case = self._node.folder / f"{execution}.json"
-        case.write_text(json.dumps(_case(execution, task, inputs, args), ensure_ascii=False))
+        case.write_text(json.dumps(_case(execution, task, template, inputs), ensure_ascii=False))
         where = ["--endpoint", self._node.connector, "--output-dir", str(self._node.store), "--case", str(case)]
         command: list[str | Path] = [CLUSTER / "enter", self._client, "run", *where]
         command += ["--resync", "1s", "--timeout", "240s", *options]
@@ -199,14 +214,11 @@ class Propeller:
 
 
 def _case(
-    execution: str, task: PythonFunctionTask[Any], inputs: Mapping[str, Any], args: Sequence[str] | None
+    execution: str, task: PythonFunctionTask[Any], template: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A case as propeller-client reads it."""
     context = FlyteContextManager.current_context()
     literals = TypeEngine.dict_to_literal_map(context, dict(inputs), task.python_interface.inputs)
-    template = _template(task)
-    if args is not None:
-        template["container"]["args"] = list(args)
     identity = {"project": PROJECT, "domain": DOMAIN, "name": execution}
     return {
         "task_template": template,

@@ -9,29 +9,39 @@ behind that server (node.py says why that is the same), and flyteadmin is a prin
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from .node import Node
-from .propeller import Propeller
+from .conftest import Start
+from .node import BUCKET, Node
+from .propeller import Execution
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(autouse=True)
-def _each_leaves_nothing(node: Node) -> Iterator[None]:
-    """Once its RayJob is deleted, nothing of a task is left. The diagnosis is printed where the test fails."""
-    yield
-    print(node.diagnosis())
-    node.delete_tasks()
-    assert node.settled() == []
+@pytest.fixture(scope="module")
+def answers(start_for_all: Start, user: ModuleType) -> dict[str, Execution]:
+    """Tasks that end well, begun together: more than two slow each other down."""
+    return {"squares": start_for_all(user.squares, n=4), "everything": start_for_all(user.everything)}
 
 
-def test_outputs_arrive(propeller: Propeller, user: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def errors(start_for_all: Start, user: ModuleType) -> dict[str, Execution]:
+    """Tasks that raise, begun together."""
+    return {name: start_for_all(getattr(user, name), rate=-0.5) for name in ("training", "report")}
+
+
+@pytest.fixture(scope="module")
+def others(start_for_all: Start, user: ModuleType) -> dict[str, Execution]:
+    """One that is aborted while it runs, and one that needs two attempts."""
+    return {"endless": start_for_all(user.endless, "--abort-after", "45s"), "flaky": start_for_all(user.flaky)}
+
+
+def test_outputs_arrive(answers: dict[str, Execution]) -> None:
     """The task succeeds with what Ray's worker computed, run by our task type though upstream's is installed too."""
-    run = propeller.run(user.squares, {"n": 4})
+    run = answers["squares"].end()
 
     assert run.phase == "SUCCEEDED"
     assert run.phases[0] == "QUEUED" and run.phases[-2:] == ["RUNNING", "SUCCEEDED"]
@@ -40,12 +50,25 @@ def test_outputs_arrive(propeller: Propeller, user: ModuleType) -> None:
     assert outputs == {"squares": [0, 1, 4, 9], "task_class": "flytekitplugins.kuberay.task.RayFunctionTask"}
 
 
-def test_a_users_exception_arrives(propeller: Propeller, user: ModuleType) -> None:
+def test_outputs_of_each_kind_arrive(answers: dict[str, Execution], node: Node, user: ModuleType) -> None:
+    """Values as they are, files and folders by way of the object store."""
+    run = answers["everything"].end()
+
+    assert (run.phase, run.attempts) == ("SUCCEEDED", 1)
+    outputs = run.outputs
+    files = [Path(str(outputs.pop(name).remote_source)) for name in ("file", "folder")]
+    assert outputs == {name: value for name, value in user.EVERYTHING.items()}
+    file, folder = (node.store / BUCKET / each.relative_to(f"s3:/{BUCKET}") for each in files)
+    assert file.read_text() == "a file of the task's"
+    assert {each.name: each.read_text() for each in folder.iterdir()} == {"a": "0", "b": "1"}
+
+
+def test_a_users_exception_arrives(errors: dict[str, Execution], user: ModuleType) -> None:
     """Its type, its text untouched, and the traceback down to the user's line; and no attempt is wasted on it.
 
     The code is flytekit's for every exception of a user's.
     """
-    run = propeller.run(user.training, {"rate": -0.5})
+    run = errors["training"].end()
 
     assert (run.phase, run.attempts) == ("FAILED", 1)
     assert (run.error["code"], run.error["kind"]) == ("USER:RuntimeError", "USER")
@@ -55,20 +78,29 @@ def test_a_users_exception_arrives(propeller: Propeller, user: ModuleType) -> No
     assert f"ValueError: {user.COMPLAINT.format(-0.5)}" in _unindented(run.error["message"])
 
 
-def test_a_task_without_outputs_fails(propeller: Propeller, user: ModuleType) -> None:
+def test_a_task_without_outputs_fails(errors: dict[str, Execution]) -> None:
     """Propeller does not look for an error where no outputs are declared: the connector does, and says the text."""
-    run = propeller.run(user.report, {"rate": -0.5})
+    run = errors["report"].end()
 
     assert (run.phase, run.attempts, run.error["kind"]) == ("FAILED", 1, "USER")
     assert "ValueError: no report for -0.5 in report" in run.error["message"]
 
 
-def test_an_abort_leaves_nothing(propeller: Propeller, node: Node, user: ModuleType) -> None:
+def test_an_abort_leaves_nothing(others: dict[str, Execution], node: Node) -> None:
     """The connector deletes what propeller names by the metadata that it stored, and KubeRay all that belongs to it."""
-    run = propeller.run(user.endless, {}, "--abort-after", "30s")
+    run = others["endless"].end()
 
-    assert (run.phase, run.phases[-1]) == ("ABORTED", "ABORTED")
-    assert node.settled() == []
+    assert (run.phase, run.phases[-2:]) == ("ABORTED", ["RUNNING", "ABORTED"])
+    assert node.settled(others["endless"].stem) == []
+
+
+def test_a_recoverable_exception_is_another_attempt(others: dict[str, Execution], node: Node) -> None:
+    """With its text in the first one's error, and the first one's cluster gone when the second succeeds."""
+    run = others["flaky"].end()
+
+    assert (run.phase, run.attempts, run.outputs) == ("SUCCEEDED", 2, {"o0": 1})
+    assert "the data is not there yet" in run.reasons
+    assert ["-1-" in job["metadata"]["name"] for job in node.objects("rayjobs", others["flaky"].stem)] == [True]
 
 
 def _unindented(text: str) -> str:
