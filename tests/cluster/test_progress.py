@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
 
+from flytekitplugins.kuberay.cluster.links import Link
 from flytekitplugins.kuberay.cluster.phase import Verdict
 from flytekitplugins.kuberay.cluster.progress import Progress, line, progress_of
 from flytekitplugins.kuberay.cluster.status import JobView
@@ -15,6 +16,7 @@ from flytekitplugins.kuberay.cluster.status import JobView
 from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, job, stuck
 
 WANTING = replace(STARTING, workers_ready=1, workers_wanted=2)
+LINK = Link("Ray Dashboard", "http://dashboard")
 SUCCEEDED = Verdict(TaskExecution.SUCCEEDED, "the Ray job has succeeded")
 
 
@@ -75,5 +77,5 @@ def test_every_phase_has_its_name(phase: TaskExecution.Phase) -> None:
 
 def test_a_caller_may_count_from_elsewhere() -> None:
     """A direct run waits before its RayJob is there, and after it is gone."""
-    shown = progress_of(at_start().verdict(), None, ["a link"], now=NOW, begun=ago(seconds=42))
-    assert shown == Progress("INITIALIZING", "the Ray cluster is starting", 0, 0, timedelta(seconds=42), ("a link",))
+    shown = progress_of(at_start().verdict(), None, [LINK], now=NOW, begun=ago(seconds=42))
+    assert shown == Progress("INITIALIZING", "the Ray cluster is starting", 0, 0, timedelta(seconds=42), (LINK,))

@@ -46,6 +46,11 @@ class LogTail:
     was_read: bool = True
 
 
+def place_of(output_prefix: str) -> str:
+    """Where an attempt's capsule lies."""
+    return f"{output_prefix.rstrip('/')}/{FILE}"
+
+
 def logs_to_read(pods: Sequence[PodView], most: int = 4) -> list[LogSource]:
     """Whose logs tell most: containers that failed, then the submitter's, which is the job's own, then the head's."""
     ranked = sorted(pods, key=lambda pod: (not _has_failed(pod), pod.group != SUBMITTER, pod.group != HEAD, pod.name))

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
+from .links import Link
 from .phase import FAILURES, Verdict
 from .status import JobView
 
@@ -29,14 +29,14 @@ class Progress:
     ready: int  # workers
     wanted: int  # workers; 0 where there are none, or where they do not matter any more
     elapsed: timedelta
-    links: tuple[Any, ...] = ()
+    links: tuple[Link, ...] = ()
     ended: bool = False
 
 
 def progress_of(
     verdict: Verdict,
     job: JobView | None,
-    links: Iterable[Any] = (),
+    links: Iterable[Link] = (),
     *,
     now: datetime,
     begun: datetime | None = None,

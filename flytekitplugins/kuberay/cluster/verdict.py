@@ -75,11 +75,12 @@ def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, setting
         return plain
     if needs_results(job):
         return _with_ends(plain, job, _pods_of(job, sight.pods), sight.results, now)
-    declared = None if job.going else _declared(job, sight, deadlines, settings, now)
+    waiting = waiting_of(job, sight.pods)
+    declared = None if job.going else _declared(job, sight, waiting, deadlines, settings, now)
     if declared is not None:
         told = replace(declared, message=declared.message + _stages(job, now))
         return by_results(told, sight.results, has_outputs=has_outputs)
-    return _shown(plain, job, sight, now)
+    return _shown(plain, job, sight, waiting, now)
 
 
 def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
@@ -111,9 +112,15 @@ def _pods_of(job: JobView, pods: Sequence[PodView] | None) -> Sequence[PodView] 
     return [pod for pod in pods if pod.cluster in ("", job.cluster)]
 
 
-def _declared(job: JobView, sight: Sight, deadlines: Deadlines, settings: Settings, now: datetime) -> Verdict | None:
+def _declared(
+    job: JobView,
+    sight: Sight,
+    waiting: Sequence[Waiting],
+    deadlines: Deadlines,
+    settings: Settings,
+    now: datetime,
+) -> Verdict | None:
     """An end that KubeRay does not tell of; None where the job may still end well."""
-    waiting = waiting_of(job, sight.pods)
     text = _text_of(waiting, now) or (sight.events[-1] if sight.events else "")
     for each in waiting:
         if is_final(each, settings, now, sight.trouble):
@@ -150,9 +157,9 @@ def _start_clock(job: JobView, waiting: Sequence[Waiting]) -> datetime | None:
     return job.created if unseen and not job.elsewhere else None
 
 
-def _shown(plain: Verdict, job: JobView, sight: Sight, now: datetime) -> Verdict:
+def _shown(plain: Verdict, job: JobView, sight: Sight, waiting: Sequence[Waiting], now: datetime) -> Verdict:
     """The phase of a job that may still end well, with what it waits for."""
-    waiting, event = waiting_of(job, sight.pods), sight.events[-1] if sight.events else ""
+    event = sight.events[-1] if sight.events else ""
     if job.deployment in ("", "Suspended") and event:  # told by a phase of its own: a change within one is not shown
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{plain.message}: {event}")
     if job.deployment == "Running" and not waiting:

@@ -16,21 +16,23 @@ from typing import Any, TypeVar
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from .. import kube
-from ..cluster.diagnosis import Trouble, Waiting, trouble_of, unexplained
-from ..cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, attempt_key
+from ..cluster.capsule import place_of
+from ..cluster.diagnosis import Trouble, Waiting, trouble_of
+from ..cluster.links import Link, links_of
+from ..cluster.names import MANAGED_BY, MANAGER, attempt_key
 from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
 from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from ..settings import Settings
-from .events import queue_events, warnings
+from .events import pending_pods, waiting_events
 from .metadata import JobMetadata
-from .postmortem import PostMortem, place_of
+from .postmortem import PostMortem
 from .results import ResultFiles
+from .snapshot import read_pods
 
 _SYNC_SECONDS = 3.0
 _READ_SECONDS = 4.0
-_MOST_PENDING = 3
 _EVENT_SECONDS = 15.0
 _GONE_SECONDS = 300.0
 """How long the store may fail to tell what became of a task whose RayJob is gone."""
@@ -49,6 +51,7 @@ class Look:
     verdict: Verdict
     job: JobView | None
     diagnosis: str = ""  # where the capsule lies, at a bad end
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,9 @@ class Follower:
         job = self._known(metadata)
         if job is None or not self._is_followed(self._jobs) or needs_results(job):
             return None
-        verdict = self._verdict(metadata, job, self._pods_of(metadata), Results())
-        return None if verdict.ours else Look(verdict, job)
+        pods = self._pods_of(metadata)
+        verdict = self._verdict(metadata, job, pods, Results())
+        return None if verdict.ours else self._shown(verdict, job, pods)
 
     async def _look(self, metadata: JobMetadata) -> Look:
         try:
@@ -145,22 +149,30 @@ class Follower:
             try:
                 seen = await self._seen_itself(metadata)
             except kube.ApiError:
-                return Look(phase_of(job, Results(), has_outputs=metadata.has_outputs), job)
+                verdict = phase_of(job, Results(), has_outputs=metadata.has_outputs)
+                return self._shown(verdict, job, seen.pods)
         if seen.job is None and seen.results.unreadable and not self._is_given_up(metadata):
             text = f"the RayJob is gone, what became of the task is not known yet: {seen.results.unreadable}"
             return Look(Verdict(TaskExecution.RUNNING, text), None)
         if seen.verdict.phase not in FAILURES and seen.results.error is None:
-            return Look(seen.verdict, seen.job)
+            return self._shown(seen.verdict, seen.job, seen.pods)
         return _remember(self._ends, metadata.uid, await self._end(metadata, seen))
 
     async def _end(self, metadata: JobMetadata, seen: _Seen) -> Look:
         """A bad end, which leaves its capsule; one that an earlier look left may hold more than there is now."""
         if seen.job is None and seen.results.declared is not None:
-            return Look(seen.results.declared, None, place_of(metadata))
+            return Look(seen.results.declared, None, place_of(metadata.output_prefix))
         if seen.job is None and seen.results.error is not None:
             return Look(seen.verdict, None)
         verdict, stands = await self._post_mortem.hold(metadata, seen.verdict, seen.job, seen.pods or ())
-        return Look(verdict, seen.job, place_of(metadata) if stands else "")
+        return self._shown(verdict, seen.job, seen.pods, place_of(metadata.output_prefix) if stands else "")
+
+    def _shown(
+        self, verdict: Verdict, job: JobView | None, pods: Sequence[PodView] | None, diagnosis: str = ""
+    ) -> Look:
+        """The answer with all links that are known: propeller takes them from the first answer of a phase alone."""
+        links = links_of(job, pods or (), verdict.phase, self._settings, datetime.now(timezone.utc))
+        return Look(verdict, job, diagnosis, tuple(links))
 
     async def _seen(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, *, decides: bool = False
@@ -256,12 +268,7 @@ class Follower:
 
     async def _pods_themselves(self, metadata: JobMetadata) -> Sequence[PodView]:
         """The same by a direct read."""
-        selector = kube.Selector(labels=f"{ATTEMPT_KEY}={attempt_key(metadata.output_prefix)}")
-        return [
-            pod_view_of(item)
-            async for page in self._client.pages(kube.PODS, metadata.namespace, selector)
-            for item in page.items
-        ]
+        return await read_pods(self._client, metadata.namespace, attempt_key(metadata.output_prefix))
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""
@@ -275,10 +282,8 @@ class Follower:
 
     def _events_of(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Sequence[str]:
         """What events say of a job that waits while no pod tells why; read beside the answers, for the next one."""
-        if job is None or job.deployment == "Running" or needs_results(job):
-            return ()
-        pending = unexplained(pods or ())
-        if pending is None:
+        pending = pending_pods(job, pods or ())
+        if job is None or pending is None:
             return ()
         read_at, events = self._events.get(metadata.uid, (float("-inf"), ()))
         if time.monotonic() - read_at >= _EVENT_SECONDS:
@@ -287,11 +292,7 @@ class Follower:
         return events
 
     async def _read_events(self, metadata: JobMetadata, job: JobView, pending: Sequence[str]) -> None:
-        if job.suspended:
-            lines = await queue_events(self._client, metadata.namespace, metadata.name)
-        else:
-            names = (job.cluster, metadata.name, *pending[:_MOST_PENDING])
-            lines = await warnings(self._client, metadata.namespace, names)
+        lines = await waiting_events(self._client, metadata.namespace, metadata.name, job, pending)
         _remember(self._events, metadata.uid, (time.monotonic(), lines))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import kube
-from ..cluster.capsule import FILE, LogSource, LogTail, format_capsule, logs_to_read
+from ..cluster.capsule import LogSource, LogTail, format_capsule, logs_to_read, place_of
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.pods import PodView
 from ..cluster.redaction import redacted, secrets_of
@@ -31,11 +31,6 @@ _SHORT_LINES = 8
 _SHORT_CHARACTERS = 700
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_NAMES = 6
-
-
-def place_of(metadata: JobMetadata) -> str:
-    """Where a task's capsule lies."""
-    return f"{metadata.output_prefix.rstrip('/')}/{FILE}"
 
 
 class PostMortem:
@@ -74,10 +69,10 @@ class PostMortem:
         secrets = secrets_of(manifest or {})
         logs = [replace(log, text=redacted(log.text, secrets)) if manifest else _left_out(log) for log in read]
         short = redacted(_short(verdict, logs if verdict.phase in FAILURES else []), secrets)
-        told = shortened(f"{short}\nwhole diagnosis: {place_of(metadata)}")
+        told = shortened(f"{short}\nwhole diagnosis: {place_of(metadata.output_prefix)}")
         headline = f"{FAILURES.get(verdict.phase, 'USER_ERROR')}: {told}"
         text = format_capsule(headline, (manifest or {}).get("status") or {}, pods, events, logs, secrets=secrets)
-        stands = await self._files.write(place_of(metadata), text)
+        stands = await self._files.write(place_of(metadata.output_prefix), text)
         return replace(verdict, message=told if stands else shortened(short)), stands
 
     async def _manifest(self, metadata: JobMetadata) -> Manifest | None:

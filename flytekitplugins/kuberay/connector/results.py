@@ -14,7 +14,7 @@ from typing import Any
 from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
 from flytekit.core.data_persistence import FileAccessProvider
 
-from ..cluster.capsule import FILE, declared_in
+from ..cluster.capsule import declared_in, place_of
 from ..cluster.phase import Results, UserError
 
 _THREADS = 8
@@ -49,6 +49,15 @@ class ResultFiles:
         except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
             return Results(unreadable=f"{type(error).__name__}: {str(error)[:300]}")
 
+    async def diagnosis(self, output_prefix: str) -> str:
+        """The text of the capsule below an output prefix; "" where there is none, or it can't be read."""
+        loop = asyncio.get_running_loop()
+        try:
+            reading = loop.run_in_executor(self._threads, self._content, place_of(output_prefix))
+            return (await asyncio.wait_for(reading, self._seconds) or b"").decode(errors="replace")
+        except Exception:  # noqa: BLE001 - any store, any fault
+            return ""
+
     async def write(self, path: str, text: str) -> bool:
         """Whether the text stands at the path now. Raises nothing: without it a task ends as it does."""
         loop = asyncio.get_running_loop()
@@ -67,7 +76,7 @@ class ResultFiles:
         if (document := self._content(f"{prefix}/error.pb")) is not None:
             return Results(error=_user_error(document))
         outputs = self._stands(f"{prefix}/outputs.pb")
-        left = self._content(f"{prefix}/{FILE}") if diagnosis and not outputs else None
+        left = self._content(place_of(prefix)) if diagnosis and not outputs else None
         return Results(outputs=outputs, declared=declared_in(left.decode(errors="replace")) if left else None)
 
     def _write(self, path: str, text: str) -> None:
