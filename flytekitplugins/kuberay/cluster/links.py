@@ -26,8 +26,8 @@ from .status import JobView
 _PENDING = frozenset({TaskExecution.QUEUED, TaskExecution.WAITING_FOR_RESOURCES, TaskExecution.INITIALIZING})
 _ENDS = frozenset({TaskExecution.SUCCEEDED, *FAILURES})
 _MOST_WORKERS = 10
-_OPEN_END = timedelta(days=1)
-"""How far ahead a link's time window reaches while the task runs: no other link follows before the end."""
+_LAST_LINES = timedelta(minutes=1)
+"""For which pods may still log after the job's end."""
 
 _OF_PODS = frozenset(name.lower() for name in POD_VARIABLES)
 _SUBMITTER_CONTAINER = "ray-job-submitter"
@@ -39,7 +39,7 @@ class Link:
     """One link, under the same name in each phase."""
 
     name: str
-    url: str
+    uri: str
     message_format: int = 0  # flyteidl's TaskLog.MessageFormat
     show_while_pending: bool = False
     hide_once_finished: bool = False
@@ -47,7 +47,7 @@ class Link:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where logs come from."""
+    """A pod, or a container of it, that has logs of its own."""
 
     name: str  # head, submitter, or a worker's group and the end of its pod's name
     pod: PodView
@@ -68,79 +68,60 @@ def links_of(
     """
     if job is None:
         return []
-    sources = list(_sources(job, pods))
-    values = {
-        **job.link_values,
-        "namespace": job.namespace,
-        "generatedname": job.name,
-        "rayclustername": job.cluster,
-        "rayjobid": job.job_id,
-        "rayheadservice": job.head_service,
-        **_times(job.created, phase, now),
-    }
-    links = [*_dashboard(job, sources, phase, settings, values), *_history(phase, settings, values)]
+    sources, end = list(_sources(job, pods)), _window_end(job, phase, now)
+    values = _job_values(job, end)
+    each_pod = {source.name: {**values, **_pod_values(source, end)} for source in sources}
+    links: list[Link] = []
+    if phase in _ENDS:
+        links += _links(history_template(settings.kuberay), values)
+    elif _is_head_up(job, phase, sources):
+        links += _while_head_is_up(_links(dashboard_template(settings.ray), each_pod.get(HEAD, values)), phase)
     for template in log_templates(settings.ray.logs):
         if _is_shown(template, phase):
-            links += _logs(template, sources, values, phase, now)
-    return list({link.url: link for link in reversed(links)}.values())[::-1]
+            links += _log_links(template, values, each_pod)
+    return list({link.uri: link for link in reversed(links)}.values())[::-1]
 
 
 def _is_shown(template: TemplateLogPlugin, phase: TaskExecution.Phase) -> bool:
-    """Whether its links belong to the phase, as flyteadmin has it."""
+    """Whether the template's links belong to the phase."""
     if phase in _PENDING:
         return template.show_while_pending
     return not (phase in _ENDS and template.hide_once_finished)
 
 
-def _dashboard(
-    job: JobView, sources: Sequence[_Source], phase: TaskExecution.Phase, settings: Settings, values: Mapping[str, str]
-) -> Iterator[Link]:
-    """Ray's dashboard while the head is up; it is hidden at the end, for then it leads nowhere."""
-    template, head = dashboard_template(settings.ray), next((each for each in sources if each.name == HEAD), None)
-    is_up = head.pod.ready if head is not None else bool(job.dashboard) and phase == TaskExecution.RUNNING
-    if template is None or phase in _ENDS or not is_up:
-        return
-    known = values if head is None else {**values, **_pod_values(head)}
-    for link in _links(template, template.template_uris, known):
-        yield replace(link, show_while_pending=phase in _PENDING, hide_once_finished=True)
+def _is_head_up(job: JobView, phase: TaskExecution.Phase, sources: Iterable[_Source]) -> bool:
+    """Whether Ray's dashboard answers: KubeRay has spoken to that of a job which runs."""
+    if phase == TaskExecution.RUNNING and job.dashboard:
+        return True
+    return any(source.pod.ready for source in sources if source.name == HEAD)
 
 
-def _history(phase: TaskExecution.Phase, settings: Settings, values: Mapping[str, str]) -> Iterator[Link]:
-    """What is kept of Ray's dashboard, after the end."""
-    template = history_template(settings.kuberay)
-    if template is not None and phase in _ENDS:
-        yield from _links(template, template.template_uris, values)
+def _while_head_is_up(links: Iterable[Link], phase: TaskExecution.Phase) -> Iterator[Link]:
+    """The links with the marks by which flyteadmin drops them when the head goes, at the end or by a suspension."""
+    return (replace(link, show_while_pending=phase in _PENDING, hide_once_finished=True) for link in links)
 
 
-def _logs(
-    template: TemplateLogPlugin,
-    sources: Sequence[_Source],
-    values: Mapping[str, str],
-    phase: TaskExecution.Phase,
-    now: datetime,
+def _log_links(
+    template: TemplateLogPlugin, values: Mapping[str, str], each_pod: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Link]:
     """The links of one template: one of the job, or one of each pod where it asks for something of a pod's."""
-    for uri in uris_of(template, values):
-        if _OF_PODS.isdisjoint(variables_of(uri + template.display_name)):
-            yield from _links(template, [uri], values)
-            continue
-        for source in sources:
-            known = {**values, **_pod_values(source), **_times(source.pod.created, phase, now)}
-            yield from _links(template, [uri], known, source.name)
+    asked = {name for text in (template.display_name, *uris_of(template, values)) for name in variables_of(text)}
+    if asked.isdisjoint(_OF_PODS):
+        return _links(template, values)
+    return chain.from_iterable(_links(template, known, source) for source, known in each_pod.items())
 
 
-def _links(
-    template: TemplateLogPlugin, uris: Iterable[str], values: Mapping[str, str], source: str = ""
-) -> Iterator[Link]:
-    """The links to some addresses; none where something that a link needs is not known."""
+def _links(template: TemplateLogPlugin | None, values: Mapping[str, str], source: str = "") -> Iterator[Link]:
+    """A template's links; none where something that a link needs is not known."""
+    if template is None:
+        return
     named = template.display_name or template.name or "Logs"
     if source and _OF_PODS.isdisjoint(variables_of(named)):
         named += f" ({source})"
     name = filled(named, values)
-    for url in (filled(uri, values) for uri in uris):
-        if name and url:
-            flags = template.show_while_pending, template.hide_once_finished
-            yield Link(name, url, template.message_format, *flags)
+    for uri in filter(None, (filled(each, values) for each in uris_of(template, values))):
+        if name:
+            yield Link(name, uri, template.message_format, template.show_while_pending, template.hide_once_finished)
 
 
 def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
@@ -154,7 +135,7 @@ def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
             yield from _main_sources(kind, max(found, key=lambda pod: (not pod.terminating, pod.created)))
     workers = filter(None, chain.from_iterable(zip_longest(*groups.values())))
     for pod in islice(workers, _MOST_WORKERS):
-        yield _Source(f"{pod.group} {pod.name.rpartition('-')[2]}", pod, ray_container(pod))
+        yield _Source(f"{pod.group}-{pod.name.rpartition('-')[2]}", pod, ray_container(pod))
 
 
 def _main_sources(kind: str, pod: PodView) -> Iterator[_Source]:
@@ -164,8 +145,21 @@ def _main_sources(kind: str, pod: PodView) -> Iterator[_Source]:
     yield from (_Source(SUBMITTER, pod, container) for container in beside)
 
 
-def _pod_values(source: _Source) -> Mapping[str, str]:
-    """The variables of a pod, by their names in lower case."""
+def _job_values(job: JobView, end: datetime) -> Mapping[str, str]:
+    """The variables of a RayJob, by their names in lower case."""
+    return {
+        **job.link_values,
+        "namespace": job.namespace,
+        "generatedname": job.name,  # in Flyte's own plugin the RayJob has the generated name
+        "rayclustername": job.cluster,
+        "rayjobid": job.job_id,
+        "rayheadservice": job.head_service,
+        **_window(job.created, end),
+    }
+
+
+def _pod_values(source: _Source, end: datetime) -> Mapping[str, str]:
+    """The variables of a pod."""
     pod, container = source.pod, source.container
     return {
         "podname": pod.name,
@@ -175,12 +169,20 @@ def _pod_values(source: _Source) -> Mapping[str, str]:
         "containername": container.name if container else "",
         "containerid": container.id.rpartition("://")[2] if container else "",
         "logname": source.name,
+        **_window(pod.created, end),
     }
 
 
-def _times(start: datetime | None, phase: TaskExecution.Phase, now: datetime) -> Mapping[str, str]:
-    """The variables of a time window that holds all that is logged until the next link comes."""
-    moments = {"start": start, "finish": now if phase in _ENDS else now + _OPEN_END}
+def _window_end(job: JobView, phase: TaskExecution.Phase, now: datetime) -> datetime:
+    """When what a link shows ends: of a task that runs, past tomorrow, for no other link comes before its end."""
+    if phase in _ENDS:
+        return job.ended + _LAST_LINES if job.ended else now
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2)
+
+
+def _window(start: datetime | None, end: datetime) -> Mapping[str, str]:
+    """The variables of the time in which there are logs."""
+    moments = {"start": start, "finish": end}
     known = {key: moment.astimezone(timezone.utc) for key, moment in moments.items() if moment}
     return {
         **{f"podrfc3339{key}time": moment.strftime("%Y-%m-%dT%H:%M:%SZ") for key, moment in known.items()},

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+from flyteidl.core.execution_pb2 import TaskLog
 from flytekit.extend.backend.base_connector import Resource
 from flytekit.models.literals import LiteralMap
 from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
@@ -19,6 +20,7 @@ from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 from .. import kube
 from ..cluster.fields import in_users_words
 from ..cluster.job import build_ray_job, deadlines_of
+from ..cluster.links import Link
 from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
 from ..errors import KubeRayError, Problem, TaskError
 from ..pod.base import base_template_name, base_template_namespaces
@@ -296,3 +298,14 @@ def _answer(metadata: JobMetadata, look: Look) -> Resource:
         message=f"RayJob {name}: {look.verdict.message}{notes}",
         custom_info={key: value for key, value in info.items() if value},
     )
+        log_links=[_task_log(link) for link in look.links],
+    )
+
+
+def _task_log(link: Link) -> TaskLog:
+    return TaskLog(
+        name=link.name,
+        uri=link.uri,
+        message_format=link.message_format,  # type: ignore[arg-type]  # the stub wants an enum, flyteidl its number
+        ShowWhilePending=link.show_while_pending,
+        HideOnceFinished=link.hide_once_finished,
