@@ -158,7 +158,8 @@ def test_defaults_are_those_of_flyte() -> None:
 def test_own_defaults() -> None:
     """The defaults of `plugins.kuberay`; the submitter's resources are KubeRay v1.6.2's own."""
     assert dict(flat(parse_settings({}).kuberay, "kuberay")) == {
-        "kuberay.submission-mode": "K8sJobMode",
+        "kuberay.submission-mode": None,
+        "kuberay.ray-auth": None,
         "kuberay.platform-resources": {},
         "kuberay.platform-namespace": "flyte",
         "kuberay.max-keep-seconds": 86400,
@@ -502,6 +503,12 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             "plugins.kuberay.submission-mode",
             "must be one of K8sJobMode, HTTPMode, SidecarMode, got 'k8sJob'; did you mean K8sJobMode?",
             id="no submission mode",
+        ),
+        pytest.param(
+            kuberay(ray_auth="tokens"),
+            "plugins.kuberay.ray-auth",
+            "must be one of token, disabled, got 'tokens'; did you mean token?",
+            id="no way of authentication",
         ),
         pytest.param(
             k8s(image_pull_policy=[1]),

@@ -19,6 +19,7 @@ from flytekitplugins.kuberay.kube import (
     ApiKubeClient,
     Call,
     DeadlineExceeded,
+    Forbidden,
     Manifest,
     TooManyRequests,
 )
@@ -192,13 +193,32 @@ async def test_what_rbac_refuses_names_verb_resource_and_namespace(
     assert "a cluster administrator has to grant it" in text
 
 
-async def test_fields_that_the_cluster_does_not_know_are_told(caller: Caller, namespace: str) -> None:
-    """An older CRD drops them: the first message to the user, and every later one, says so."""
+def _with_unknown_field(namespace: str) -> FlyteTask:
+    """A task with a field that no KubeRay knows."""
     patch = {"rayClusterSpec": {"headGroupSpec": {"template": {"spec": {"notYet": 1}}}}}
     extras = json.dumps({"version": 1, "rayJobPatch": {"spec": patch}})
-    metadata = await caller.create(flyte_task(namespace, config={"kuberay": extras}))
-    assert json.loads(metadata)["notes"] == 'unknown field "head: template.spec.notYet"'
-    assert (await caller.get(metadata)).message.endswith('(API server: unknown field "head: template.spec.notYet")')
+    return flyte_task(namespace, config={"kuberay": extras})
+
+
+async def test_fields_that_the_cluster_does_not_know_are_told(
+    caller: Caller, client: ApiKubeClient, namespace: str
+) -> None:
+    """An older CRD lacks them: the first message to the user, and every later one, says so."""
+    metadata = await caller.create(_with_unknown_field(namespace))
+    unknown = "without effect, since this cluster's KubeRay 1.6 or newer does not know it: head: template.spec.notYet"
+    assert json.loads(metadata)["notes"] == unknown
+    assert (await caller.get(metadata)).message.endswith(f"({unknown})")
+
+
+async def test_a_schema_that_can_not_be_read_stops_no_task(api_server: ApiServer, namespace: str) -> None:
+    """The task goes as it is, and the API server's own warning is told."""
+    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
+    seam.faults["schema"] = [Forbidden(Call("get", "/openapi/v3"), "no")]
+    async with serving(service_over(seam)) as caller:
+        metadata = await caller.create(_with_unknown_field(namespace))
+        warning = 'API server: unknown field "head: template.spec.notYet"'
+        assert json.loads(metadata)["notes"] == warning
+        assert (await caller.get(metadata)).message.endswith(f"({warning})")
 
 
 async def test_a_later_attempt_removes_what_earlier_ones_left(

@@ -20,11 +20,12 @@ from ..settings import Settings
 from ..settings.flyte import NodeSettings
 from ..wire import FlyteTask, Manifest, RayTask, WorkerGroup, read_template
 from . import names
+from .auth import build_auth_options, with_ray_version
 from .autoscaler import AUTOSCALER_PATH, autoscaler_problems, build_autoscaler_options
 from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems
-from .overlay import overlay_problems
 from .link_templates import link_annotation
+from .overlay import overlay_problems
 from .patch import ready_for_api, with_patches
 from .submitter import SUBMITTER_PATH, build_submitter, built_submitter_problems, submitter_problems
 
@@ -74,7 +75,8 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
             **({"submitterPodTemplate": _pod_manifest(pods.submitter, task, secrets=False)} if pods.submitter else {}),
         },
     }
-    built: Manifest = ready_for_api(with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)))
+    patched = with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch))
+    built: Manifest = with_ray_version(ready_for_api(patched))
     return built
 
 
@@ -134,7 +136,7 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _submission_mode(ray: RayTask, settings: Settings) -> str:
-    return ray.extras.submission_mode or settings.kuberay.submission_mode
+    return ray.extras.submission_mode or settings.kuberay.submission_mode or "K8sJobMode"
 
 
 def _object_metadata(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> Manifest:
@@ -210,6 +212,7 @@ def _cluster_spec(ray: RayTask, pods: _Pods, task: FlyteTask, settings: Settings
             for group, pod in zip(ray.workers, pods.workers, strict=True)
         ],
         "enableInTreeAutoscaling": ray.enable_autoscaling,
+        **build_auth_options(settings),
     }
     if ray.autoscaler_options is not None:
         spec["autoscalerOptions"] = build_autoscaler_options(ray.autoscaler_options)

@@ -24,7 +24,7 @@ class JobMetadata(ResourceMeta):
     uid: str
     output_prefix: str
     has_outputs: bool
-    notes: str = ""  # what the API server warned of at the create, cut
+    notes: str = ""  # what has no effect here, and what the API server warned of at the create, cut
     v: int = VERSION
     start_deadline: int | None = None  # seconds
     run_deadline: int | None = None  # seconds

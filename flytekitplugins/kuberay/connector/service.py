@@ -22,11 +22,14 @@ from ..cluster.fields import in_users_words
 from ..cluster.job import build_ray_job, deadlines_of
 from ..cluster.links import Link
 from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
+from ..cluster.operator import Fitted, fitted, settings_for
 from ..errors import KubeRayError, Problem, TaskError
 from ..pod.base import base_template_name, base_template_namespaces
 from ..settings import Settings, load_settings
 from ..wire import FlyteTask, Manifest, from_template
 from .follower import Follower, Look
+from .installed import InstalledOperator
+from .logs import driver_tail
 from .metadata import JobMetadata
 from .results import ResultFiles
 
@@ -57,6 +60,7 @@ class RayJobService:
     ) -> None:
         self._client, self._settings, self._files = client, settings, files
         self._follower = Follower(client, settings, files, stalest=stalest)
+        self._installed = InstalledOperator(client)
         self._deletions: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -76,6 +80,7 @@ class RayJobService:
     def watch(self) -> None:
         """Nothing; the view of the cluster begins to fill."""
         self._follower.start()
+        self._installed.look()
 
     async def close(self) -> None:
         """Nothing; what runs in the background is ended."""
@@ -84,6 +89,7 @@ class RayJobService:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._follower.stop()
+        await self._installed.stop()
         self._files.close()
         await self._client.close()
 
@@ -108,15 +114,17 @@ class RayJobService:
             KubeRayError: It does not stand; the text says why, and what to do.
         """
         deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
-        base = await self._base_template(task, deadline)
-        manifest = build_ray_job(task, self._settings, base)
+        fit = await self._built(task, deadline)
         start, run = deadlines_of(from_template(task.template), self._settings)
         if attempt_of(task):
             await self._remove_earlier(task, deadline)
         try:
-            created = await self._created(manifest, deadline)
+            created = await self._created(fit.manifest, deadline)
         except kube.ApiError as error:
-            raise _refusal(error, manifest) from error
+            raise _refusal(error, fit.manifest) from error
+        notes = _notes(fit, created)
+        if notes:
+            self._installed.doubt()
         metadata = created.manifest["metadata"]
         return JobMetadata(
             namespace=metadata["namespace"],
@@ -126,7 +134,7 @@ class RayJobService:
             has_outputs=bool(task.template.interface.outputs.variables),
             start_deadline=start,
             run_deadline=run,
-            notes=in_users_words("; ".join(created.warnings), manifest)[:_NOTES],
+            notes=notes,
         )
 
     async def get(self, metadata: JobMetadata) -> Resource:
@@ -145,13 +153,32 @@ class RayJobService:
 
     async def delete(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
-        deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
         try:
-            await self._retried(partial(self._delete, metadata.namespace, metadata.name, metadata.uid), deadline)
+            await self.remove(metadata)
         except kube.ApiError as error:
             _log.warning("%s; the deletion is tried on", error)
             self._delete_soon(metadata)
         self._follower.forget(metadata)
+
+    async def remove(self, metadata: JobMetadata) -> None:
+        """Nothing; the RayJob is going, or is gone.
+
+        Raises:
+            ApiError: That could not be brought about in time.
+        """
+        deadline = time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
+        await self._retried(partial(self._delete, metadata.namespace, metadata.name, metadata.uid), deadline)
+
+    async def _built(self, task: FlyteTask, deadline: float) -> Fitted:
+        """The task's RayJob, as the KubeRay here knows it."""
+        base = await self._base_template(task, deadline)
+        operator = await self._installed.known()
+        return fitted(build_ray_job(task, settings_for(self._settings, operator), base), operator)
+
+    async def logs(self, metadata: JobMetadata) -> str:
+        """The end of what the task's code printed, or why there is none. Raises nothing for a fault that may pass."""
+        seconds = self._settings.kuberay.api_timeout.total_seconds()
+        return await driver_tail(self._client, self._files, metadata, seconds)
 
     async def _base_template(self, task: FlyteTask, deadline: float) -> Manifest | None:
         """The base PodTemplate, from the first namespace that has it."""
@@ -286,9 +313,15 @@ def _refusal(error: kube.ApiError, job: Manifest) -> KubeRayError:
     return KubeRayError(in_users_words(str(error), job))
 
 
+def _notes(fit: Fitted, created: kube.Created) -> str:
+    """What of the task has no effect, and what the API server warned of; cut, for propeller stores it."""
+    warnings = (f"API server: {in_users_words(warning, fit.manifest)}" for warning in created.warnings)
+    return "; ".join(filter(None, (fit.lost, *warnings)))[:_NOTES]
+
+
 def _answer(metadata: JobMetadata, look: Look) -> Resource:
     name = f"{metadata.namespace}/{metadata.name}"
-    notes = f" (API server: {metadata.notes})" if metadata.notes else ""
+    notes = f" ({metadata.notes})" if metadata.notes else ""
     info = {"rayJob": name, "output_prefix": metadata.output_prefix}
     if look.job is not None:
         info |= {"rayCluster": look.job.cluster, "jobId": look.job.job_id, "dashboardURL": look.job.dashboard}
@@ -297,7 +330,6 @@ def _answer(metadata: JobMetadata, look: Look) -> Resource:
         phase=look.verdict.phase,
         message=f"RayJob {name}: {look.verdict.message}{notes}",
         custom_info={key: value for key, value in info.items() if value},
-    )
         log_links=[_task_log(link) for link in look.links],
     )
 
@@ -309,3 +341,4 @@ def _task_log(link: Link) -> TaskLog:
         message_format=link.message_format,  # type: ignore[arg-type]  # the stub wants an enum, flyteidl its number
         ShowWhilePending=link.show_while_pending,
         HideOnceFinished=link.hide_once_finished,
+    )

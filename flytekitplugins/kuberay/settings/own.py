@@ -30,11 +30,19 @@ _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": 
 class KuberaySettings:
     """`plugins.kuberay`. A duration that is None is unset: nothing ends by it."""
 
-    submission_mode: str = setting(
+    submission_mode: str | None = setting(
         "submission-mode",
         choice(*SUBMISSION_MODES),
-        "K8sJobMode",
-        "How KubeRay hands the job to the cluster, where the task does not say.",
+        None,
+        "How KubeRay hands the job to the cluster, where the task does not say; unset, the connector chooses by the"
+        " cluster's KubeRay, and `render` shows K8sJobMode.",
+    )
+    ray_auth: str | None = setting(
+        "ray-auth",
+        choice("token", "disabled"),
+        None,
+        "Whether Ray asks for a token: `authOptions.mode` of each RayCluster. `token` needs KubeRay 1.5 and images with"
+        " Ray 2.52; see security.md.",
     )
     platform_resources: Mapping[str, Any] = setting(
         "platform-resources",
@@ -86,6 +94,12 @@ class KuberaySettings:
         "kubeconfig", TEXT, None, "Path of a kubeconfig; unset, the pod's service account, else the usual kubeconfig."
     )
     context: str | None = setting("context", TEXT, None, "Context of the kubeconfig; unset, its current one.")
+    history_server_url_template: str | None = setting(
+        "history-server-url-template",
+        TEMPLATE,
+        None,
+        "Link to what a history server keeps of a cluster, shown once the task has ended; a template of a log link.",
+    )
     namespaces: tuple[str, ...] = setting(
         "namespaces", TEXTS, (), "Namespaces that are watched; empty, the whole cluster."
     )
@@ -94,10 +108,4 @@ class KuberaySettings:
     )
     api_timeout: timedelta = setting(
         "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
-    history_server_url_template: str | None = setting(
-        "history-server-url-template",
-        TEMPLATE,
-        None,
-        "Link to what a history server keeps of a cluster, shown once the task has ended; a template of a log link.",
-    )
     )
