@@ -12,6 +12,7 @@ import grpc
 from flyteidl.admin.agent_pb2 import (
     CreateTaskRequest,
     DeleteTaskRequest,
+    GetTaskLogsRequest,
     GetTaskRequest,
     ListAgentsRequest,
     ListAgentsResponse,
@@ -83,6 +84,11 @@ class Caller:
     async def delete(self, metadata: bytes) -> None:
         """Nothing; the task is being deleted."""
         await self._stub.DeleteTask(DeleteTaskRequest(task_category=CATEGORY, resource_meta=metadata), timeout=10)
+
+    async def logs(self, metadata: bytes) -> list[str]:
+        """What the connector gives as a task's log, line by line."""
+        request = GetTaskLogsRequest(task_category=CATEGORY, resource_meta=metadata)
+        return [line async for answer in self._stub.GetTaskLogs(request, timeout=10) for line in answer.body.results]
 
     async def list_agents(self) -> ListAgentsResponse:
         """Which task types are served; only a real process answers this."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from flyteidl.admin.agent_pb2 import GetTaskLogsResponse, GetTaskLogsResponseBody
 from flyteidl.core.execution_pb2 import TaskExecution
 from flytekit.extend.backend.base_connector import AsyncConnectorBase, ConnectorRegistry, Resource
 from flytekit.models.literals import LiteralMap
@@ -93,6 +94,20 @@ class RayConnector(AsyncConnectorBase):
                 await (await self._running()).delete(resource_meta)
             except KubeRayError as error:
                 raise KubeRayError(shortened(str(error))) from None
+
+    async def get_logs(  # type: ignore[override]  # as create
+        self, resource_meta: JobMetadata, **kwargs: Any
+    ) -> GetTaskLogsResponse:
+        """The end of what the user's code printed, line by line, or why there is none. Raises nothing that may pass."""
+        try:
+            with self._calls:
+                text = await (await self._running()).logs(resource_meta)
+        except KubeRayError as error:
+            text = shortened(f"the connector can't work: {error}")
+        except Exception as error:  # noqa: BLE001  # as in get
+            _log.exception("The logs of a task could not be looked at")
+            text = shortened(f"flytekitplugins-kuberay has a fault, please report it: {type(error).__name__}: {error}")
+        return GetTaskLogsResponse(body=GetTaskLogsResponseBody(results=text.splitlines()))
 
     async def _running(self) -> RayJobService:
         if self._service is not None:

@@ -21,6 +21,7 @@ from ..errors import shortened
 from ..settings import Settings
 from ..wire import Manifest
 from .events import warnings
+from .logs import read_tail
 from .metadata import JobMetadata
 from .results import ResultFiles
 
@@ -84,19 +85,16 @@ class PostMortem:
 
     async def _log(self, metadata: JobMetadata, source: LogSource) -> LogTail:
         try:
-            text = await self._client.read_log(
+            text = await read_tail(
+                self._client,
                 metadata.namespace,
-                source.pod,
-                container=source.container,
-                tail_lines=self._own.log_tail_lines,
-                limit_bytes=self._own.log_tail_bytes,
-                previous=source.previous,
+                source,
+                lines=self._own.log_tail_lines,
+                longest=self._own.log_tail_bytes,
                 timeout=_CALL_SECONDS,
             )
         except kube.ApiError as error:
             return LogTail(source, f"[not read: {error}]", was_read=False)
-        if len(text.encode()) >= self._own.log_tail_bytes:
-            text = text.partition("\n")[2]  # the first line was cut, perhaps in the middle of a secret
         return LogTail(source, text)
 
 
