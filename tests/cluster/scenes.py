@@ -212,6 +212,12 @@ def lost(*pods: PodView, **parts: Any) -> Scene:
     return Scene(RUNNING, (*pods, pod("cpu")), **parts)
 
 
+def beside(name: str = f"{CLUSTER}-head-1", created: datetime = INITIALIZED, **state: Any) -> PodView:
+    """A head in SidecarMode, whose submitter is in this state."""
+    ray, submitter = container("ray-head", running=created), container("ray-job-submitter", **state)
+    return pod("head", ray, submitter, ready="terminated" not in state, name=name, created=created)
+
+
 APP_FAILED = job("Failed", "FAILED", "AppFailed", "Job entrypoint command failed with exit code 1")
 NEW_HEAD = pod(name=f"{CLUSTER}-head-2", created=ago(minutes=1))
 
@@ -237,6 +243,11 @@ FAILURES: Mapping[str, Scene] = {
     "head-not-found": Scene(job("Failed", "RUNNING", "AppFailed", "Ray head pod not found."), ()),
     "autoscaler-ended": lost(
         pod("head", container("ray-head", running=INITIALIZED), container("autoscaler", terminated=ended(1)))
+    ),
+    "sidecar-mode-ended-early": at_start(beside(terminated=ended(0)), stuck("cpu", ""), results=OUTPUTS),
+    "sidecar-mode-failed-early": at_start(beside(terminated=ended(1)), stuck("cpu", "")),
+    "sidecar-mode-new-head": at_start(
+        beside(running=ago(minutes=1), name=NEW_HEAD.name, created=NEW_HEAD.created), stuck("cpu", "")
     ),
     "submitter-has-no-image": Scene(
         SUBMITTING,

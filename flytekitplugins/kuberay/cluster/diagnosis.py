@@ -197,7 +197,7 @@ def autoscaler_end(pods: Sequence[PodView]) -> str:
     for pod in pods:
         ended = next((each for each in pod.containers if each.name == "autoscaler" and each.is_over), None)
         if pod.group == HEAD and ended is not None and not pod.terminating:
-            return f"pod {pod.name}: the autoscaler ended with {_end_text(ended)}"
+            return f"pod {pod.name}: the autoscaler ended with {end_text(ended)}"
     return ""
 
 
@@ -228,11 +228,11 @@ def end_of_pod(pod: PodView) -> str:
         ended = next((each for each in pod.containers if each.exit_code not in (None, 0)), None)
         why = f"{pod.reason} {pod.message}".strip()
         return (
-            f"pod {pod.name}: {why or (f'container {ended.name} ended with {_end_text(ended)}' if ended else 'failed')}"
+            f"pod {pod.name}: {why or (f'container {ended.name} ended with {end_text(ended)}' if ended else 'failed')}"
         )
     ray = ray_container(pod)
     if ray is not None and ray.exit_code is not None and (ray.exit_code or pod.group != SUBMITTER):
-        return f"pod {pod.name}: container {ray.name} ended with {_end_text(ray)}"
+        return f"pod {pod.name}: container {ray.name} ended with {end_text(ray)}"
     return ""
 
 
@@ -266,9 +266,9 @@ def _cause_of_container(container: ContainerView) -> tuple[Cause, str] | None:
         return Cause.STARTING, f"{kind} {container.name}: {_waiting_text(container)}"
     if container.init:
         failed = container.exit_code not in (None, 0)
-        return (Cause.INIT, f"{kind} {container.name} ended with {_end_text(container)}") if failed else None
+        return (Cause.INIT, f"{kind} {container.name} ended with {end_text(container)}") if failed else None
     if container.is_over:
-        ended = f"{kind} {container.name} ended with {_end_text(container)}"
+        ended = f"{kind} {container.name} ended with {end_text(container)}"
         return Cause.CRASH, f"{ended} and does not start again, so that the pod is never ready"
     return None
 
@@ -284,11 +284,12 @@ def _progress(pod: PodView) -> str:
 
 def _waiting_text(container: ContainerView) -> str:
     if container.waiting == "CrashLoopBackOff":
-        return f"crashed {container.restarts} times, last with {_end_text(container)}"
+        return f"crashed {container.restarts} times, last with {end_text(container)}"
     return f"{container.waiting}: {container.message}" if container.message else container.waiting
 
 
-def _end_text(container: ContainerView) -> str:
+def end_text(container: ContainerView) -> str:
+    """`exit code 137 (OOMKilled): its last words`."""
     reason = f" ({container.reason})" if container.reason and container.reason != "Error" else ""
     message = f": {container.message}" if container.message else ""
     return f"exit code {container.exit_code}{reason}{message}"

@@ -29,6 +29,7 @@ from .diagnosis import (
 )
 from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
 from .pods import SUBMITTER, PodView
+from .sidecar_mode import early_end
 from .status import JobView
 
 _MOST_LINES = 3
@@ -76,7 +77,10 @@ def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, setting
     if needs_results(job):
         return _with_ends(plain, job, _pods_of(job, sight.pods), sight.results, now)
     waiting = waiting_of(job, sight.pods)
-    declared = None if job.going else _declared(job, sight, waiting, deadlines, settings, now)
+    declared = None
+    if not job.going:
+        early = early_end(job, _pods_of(job, sight.pods) or (), has_outputs=has_outputs)
+        declared = early or _declared(job, sight, waiting, deadlines, settings, now)
     if declared is not None:
         told = replace(declared, message=declared.message + _stages(job, now))
         return by_results(told, sight.results, has_outputs=has_outputs)
