@@ -82,13 +82,18 @@ def steady() -> int:
 
 @task(task_config=head_alone(), requests=REQUESTS, limits=LIMITS, retries=1)
 def raising() -> int:
-    """Raises.
+    """Raises."""
+    leave()
+    return refused("no luck today")
+
+
+def refused(text: str) -> int:
+    """Raises what a user's own check would.
 
     Raises:
         ValueError: Always.
     """
-    leave()
-    raise ValueError("no luck today")
+    raise ValueError(text)
 
 
 @task(task_config=with_worker(), requests=REQUESTS, limits=LIMITS, retries=1)
