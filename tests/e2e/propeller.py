@@ -195,8 +195,9 @@ class Propeller:
         if args is not None:
             template["container"]["args"] = list(args)
         if mode:
-            extras = json.loads(template["config"].get("kuberay", '{"version": 1}'))
-            template["config"]["kuberay"] = json.dumps(extras | {"submissionMode": mode})
+            config = template.setdefault("config", {})
+            extras = json.loads(config.get("kuberay", '{"version": 1}'))
+            config["kuberay"] = json.dumps(extras | {"submissionMode": mode})
         case = self._node.folder / f"{execution}.json"
         case.write_text(json.dumps(_case(execution, task, template, inputs), ensure_ascii=False))
         where = ["--endpoint", self._node.connector, "--output-dir", str(self._node.store), "--case", str(case)]
