@@ -117,3 +117,23 @@ def test_own_labels() -> None:
 def test_own_annotations(task: FlyteTask, expected: dict[str, str]) -> None:
     """A person finds the task of an object by its annotations."""
     assert names.own_annotations(task) == {f"kuberay.flyte.org/{key}": value for key, value in expected.items()}
+
+
+META = "s3://bucket/metadata/propeller/p-d-f1"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        pytest.param(f"{META}/n0/data/0", "n0", id="a node of the workflow"),
+        pytest.param(f"{META}/n0/data/2/n1/0/", "n0-2-n1", id="in the parent's third attempt"),
+        pytest.param(f"{META}/n0/data/0/dn1/0/dn12/0/dn0/0/n3/1", "flhi1xbi-0-n3", id="deep within, hashed on the way"),
+        pytest.param(f"{META}/first-training-step/data/0/n1/0", "fg6nyhua", id="hashed at the end"),
+        pytest.param(f"{META}/long-node-name-of-a-user/data/0", "fo6q41eq", id="of a long name"),
+        pytest.param("/tmp/direct/0", "n0", id="another kind of prefix"),
+        pytest.param(f"{META}/n0/data", "n0", id="a prefix without attempt"),
+    ],
+)
+def test_a_nodes_id_is_flyteadmins(prefix: str, expected: str) -> None:
+    """Which holds the way through sub-workflows; the hashed ones were made by Flyte's own code."""
+    assert names.node_id_of(named(prefix=prefix)) == expected

@@ -48,9 +48,30 @@ def test_a_pod_with_no_status_is_read() -> None:
     labels = {ATTEMPT_KEY: "k", "ray.io/cluster": CLUSTER, "ray.io/node-type": "worker", "ray.io/group": "cpu"}
     metadata = {"name": "p", "uid": "u", "creationTimestamp": stamp(NOW), "labels": labels}
     assert pod_view_of({"metadata": metadata}) == PodView(
-        name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, group="cpu", phase="", reason="", message="", created=NOW,
+        name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, group="cpu",
+        phase="", reason="", message="", created=NOW,
         terminating=False, unscheduled="", since=NOW, ready=False, disrupted="", containers=(),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"nodeName": "node-1"}, ("node-1", "p"), id="a host named as the pod"),
+        pytest.param({"nodeName": "node-1", "hostname": "ray"}, ("node-1", "ray"), id="a host with a name of its own"),
+        pytest.param({}, ("", "p"), id="no node yet"),
+    ],
+)
+def test_a_pod_says_where_it_is(spec: dict[str, str], expected: tuple[str, str]) -> None:
+    """Its node, and what it calls itself there."""
+    view = pod_view_of({"metadata": {"name": "p", "creationTimestamp": stamp(NOW)}, "spec": spec})
+    assert (view.node, view.hostname) == expected
+
+
+def test_a_container_has_an_id_once_it_is_made() -> None:
+    """With its runtime's scheme."""
+    found = pod("head", {**container("c", running=NOW), "containerID": "containerd://4e"}, container("d"))
+    assert [each.id for each in found.containers] == ["containerd://4e", ""]
 
 
 def test_containers_stand_in_the_order_of_the_spec() -> None:

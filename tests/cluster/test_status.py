@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flytekitplugins.kuberay.cluster.names import LINKS
 from flytekitplugins.kuberay.cluster.status import JobView, read_time, view_of
 from flytekitplugins.kuberay.errors import shortened
 
@@ -41,8 +42,8 @@ def test_a_recorded_status_is_read() -> None:
 def test_an_empty_rayjob_is_read() -> None:
     """Of which nothing is known yet."""
     assert EMPTY == JobView(
-        namespace="", name="", uid="", deployment="", job="", retries=False, reason="", message="", cluster="", dashboard="", job_id="",
-        head_service="", link_values={},
+        namespace="", name="", uid="", deployment="", job="", retries=False, reason="", message="",
+        cluster="", dashboard="", job_id="", head_service="", link_values={},
         suspended=False, going=False, elsewhere=False, outlives_head=False,
         workers_ready=0, workers_wanted=0,
         created=None, initialized=None, provisioned=None, started=None, ended=None,
@@ -134,3 +135,26 @@ def test_a_long_text_keeps_both_ends(length: int, longest: int) -> None:
     assert short.startswith(text[:400])
     assert short.endswith(text[-100:])
     assert f"of {len(text)} characters" in short
+
+
+def test_the_heads_service_is_read() -> None:
+    """Which KubeRay names once it has made it."""
+    status = {"rayClusterStatus": {"head": {"serviceIP": "10.1.2.3", "serviceName": "c-head-svc"}}}
+    assert view_of({"metadata": {}, "status": status}) == replace(EMPTY, head_service="c-head-svc")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        pytest.param('{"taskid":"t","nodeid":"n0"}', {"taskid": "t", "nodeid": "n0"}, id="what the create kept"),
+        pytest.param('{"taskid":1,"nodeid":"n0"}', {"nodeid": "n0"}, id="a value of another kind"),
+        pytest.param("[]", {}, id="something else"),
+        pytest.param("{", {}, id="no JSON"),
+        pytest.param("[" * 100_000, {}, id="JSON without end"),
+        pytest.param("", {}, id="nothing"),
+    ],
+)
+def test_what_links_need_is_read(annotation: str, expected: dict[str, str]) -> None:
+    """Anybody may write an annotation: what can't be used is left aside."""
+    metadata = {"namespace": "team", "name": "j", "annotations": {LINKS: annotation}}
+    assert view_of({"metadata": metadata}) == replace(EMPTY, namespace="team", name="j", link_values=expected)

@@ -66,19 +66,20 @@ def links_of(
         settings: The platform's settings, which hold the templates.
         now: The time, aware of its zone.
     """
-    if job is None:
+    of_ray = history_template(settings.kuberay) if phase in _ENDS else dashboard_template(settings.ray)
+    of_logs = [template for template in log_templates(settings.ray.logs) if _is_shown(template, phase)]
+    if job is None or not (of_ray or of_logs):
         return []
     sources, end = list(_sources(job, pods)), _window_end(job, phase, now)
     values = _job_values(job, end)
     each_pod = {source.name: {**values, **_pod_values(source, end)} for source in sources}
     links: list[Link] = []
     if phase in _ENDS:
-        links += _links(history_template(settings.kuberay), values)
+        links += _links(of_ray, values)
     elif _is_head_up(job, phase, sources):
-        links += _while_head_is_up(_links(dashboard_template(settings.ray), each_pod.get(HEAD, values)), phase)
-    for template in log_templates(settings.ray.logs):
-        if _is_shown(template, phase):
-            links += _log_links(template, values, each_pod)
+        links += _while_head_is_up(_links(of_ray, each_pod.get(HEAD, values)), phase)
+    for template in of_logs:
+        links += _log_links(template, values, each_pod)
     return list({link.uri: link for link in reversed(links)}.values())[::-1]
 
 

@@ -93,7 +93,7 @@ def node_id_of(task: FlyteTask) -> str:
     parts = task.output_prefix.rstrip("/").rpartition(f"/{execution}/")[2].split("/")
     if len(parts) % 2 == 0 or parts[1:2] != ["data"]:
         return node.node_id
-    unique = parts[0]
+    unique = _fixed_length(parts[0])
     for attempt, child in zip(parts[2:-1:2], parts[3::2], strict=True):
         unique = _fixed_length(f"{unique}-{attempt}-{child}")
     return unique

@@ -19,7 +19,15 @@ TASK_CONFIG = "taskconfig."
 POD_VARIABLES = ("podName", "podUID", "hostname", "nodeName", "containerName", "containerID", "logName")
 """What differs from pod to pod; times do too, where one of these stands beside them."""
 
-_VARIABLES = (
+NEVER_KNOWN = (
+    "subtaskExecutionIndex",
+    "subtaskParentName",
+    "subtaskRetryAttempt",
+    "subtaskParentRetryAttempt",
+)
+"""What only an array node's items have: no mistake, for plugins share templates, but nothing that a Ray task has."""
+
+VARIABLES = (
     *POD_VARIABLES,
     "namespace",
     "podRFC3339StartTime",
@@ -39,12 +47,9 @@ _VARIABLES = (
     "rayClusterName",
     "rayJobID",
     "rayHeadService",  # ours: the Service to which a proxy can lead
-    "subtaskExecutionIndex",  # an array node's, so never known of a Ray task: shared with other plugins' templates
-    "subtaskParentName",
-    "subtaskRetryAttempt",
-    "subtaskParentRetryAttempt",
+    *NEVER_KNOWN,
 )
-_KNOWN = {name.lower(): name for name in _VARIABLES}
+_KNOWN = {name.lower(): name for name in VARIABLES}
 _BRACES = re.compile(r"\{\{(.*?)\}\}")
 _VARIABLE = re.compile(r"\s*[.$](?:(taskconfig)[.$]([\w-]+)|(\w+))\s*", re.IGNORECASE)
 _LITERAL = "braces that are meant are written %7B%7B"
