@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from flytekitplugins.kuberay.kube import KubeClient
+
+T = TypeVar("T")
 
 SHARED = Path(__file__).parents[2] / "shared"
 CLUSTER = SHARED / "cluster"
@@ -50,6 +54,18 @@ def running_api_server() -> Iterator[ApiServer]:
     if given := os.environ.get("KUBECONFIG"):
         yield ApiServer(given)
         return
+    with own_api_server() as server:
+        yield server
+
+
+@contextmanager
+def own_api_server() -> Iterator[ApiServer]:
+    """A kube-apiserver that nobody else uses, which ends with the block.
+
+    Raises:
+        NoApiServerError: None can be started.
+        RuntimeError: It did not start.
+    """
     if not (CLUSTER / "up").exists():
         raise NoApiServerError(
             "no API server: set KUBECONFIG to a cluster with KubeRay's CRDs, where tests may make namespaces"
@@ -74,6 +90,12 @@ async def fresh_namespace(client: KubeClient) -> AsyncIterator[str]:
     await client.create(namespaces, None, manifest, timeout=20)
     yield name
     await client.delete(namespaces, None, name, timeout=20)
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives, in an event loop of its own: for fixtures of a module, beside a test's loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def _cluster(command: str, *arguments: str, state: str) -> str:

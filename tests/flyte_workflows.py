@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from flytekitplugins.kuberay.kube import AlreadyExists, ApiKubeClient, KubeClient, Manifest, Resource, UnknownResource
+from tests.api import run_apart
 
 FLYTE_WORKFLOWS = Resource("flyte.lyft.com", "v1alpha1", "flyteworkflows")
 RUNNING, SUCCEEDED, FAILED, ABORTED = 1, 3, 5, 6
@@ -39,15 +38,10 @@ def flyte_workflow(name: str, phase: int) -> Manifest:
 @contextmanager
 def served_flyte_workflows(kubeconfig: str) -> Iterator[None]:
     """The API server serves FlyteWorkflows within the block; one that does already is left as it is."""
-    ours = _run(_install(kubeconfig))
+    ours = run_apart(_install(kubeconfig))
     yield
     if ours:
-        _run(_remove(kubeconfig))
-
-
-def _run(work: Coroutine[Any, Any, bool]) -> bool:
-    with ThreadPoolExecutor(1) as thread:  # the test's own event loop may be set already
-        return thread.submit(asyncio.run, work).result()
+        run_apart(_remove(kubeconfig))
 
 
 async def _install(kubeconfig: str) -> bool:
