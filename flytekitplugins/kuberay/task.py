@@ -8,15 +8,18 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flytekit.configuration import SerializationSettings
-from flytekit.core.context_manager import ExecutionParameters, FlyteContextManager
+from flytekit.core.context_manager import ExecutionParameters, FlyteContext, FlyteContextManager
 from flytekit.core.python_function_task import PythonFunctionTask
 from flytekit.core.python_auto_container import get_registerable_container_image
+from flytekit.core.type_engine import TypeEngine
 from flytekit.extend import TaskPlugins
+from flytekit.models.dynamic_job import DynamicJobSpec
+from flytekit.models.literals import LiteralMap
 from flytekit.models.task import Container, K8sObjectMetadata, K8sPod, Resources
 
 from .config import (
@@ -29,7 +32,8 @@ from .config import (
 from .config.podtemplate import pod_spec_of, task_problems
 from .errors import ConfigError, KubeRayError
 
-if TYPE_CHECKING:  # wire is loaded when a task is serialized: importing flytekit loads this module for everybody
+if TYPE_CHECKING:  # loaded when they are needed: importing flytekit loads this module for everybody
+    from .direct.choice import Cluster
     from .wire import RayTask
 
 __all__ = [
@@ -114,6 +118,33 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
             init_with_working_dir(_ray().init, Path.cwd(), excludes, address=config.address)
         return user_params  # type: ignore[return-value]  # flytekit's Task and PythonTask disagree on None
 
+    def dispatch_execute(  # type: ignore[override]  # flytekit's Task and PythonTask disagree on what comes back
+        self, ctx: FlyteContext, input_literal_map: LiteralMap
+    ) -> LiteralMap | DynamicJobSpec | Coroutine[Any, Any, Any]:
+        """The outputs, by name; of a local run that goes straight to a cluster, of the pods there.
+
+        Raises:
+            KubeRayError: The task can't be run there, or its code raised: then the error is of the type that it raised.
+        """
+        if (cluster := self._cluster(ctx)) is None:
+            return super().dispatch_execute(ctx, input_literal_map)
+        from .direct.run import run_on
+
+        return run_on(cluster, self, input_literal_map, ctx)
+
+    def execute(self, **kwargs: Any) -> Any:
+        """What the function returns; map_task calls this for each item, without what stands around it."""
+        context = FlyteContextManager.current_context()
+        if (cluster := self._cluster(context)) is None:
+            return super().execute(**kwargs)
+        from .direct.run import run_on
+
+        inputs = TypeEngine.dict_to_literal_map(context, kwargs, self.get_input_types())
+        types = self.python_interface.outputs
+        outputs = TypeEngine.literal_map_to_kwargs(context, run_on(cluster, self, inputs, context), types)
+        values = tuple(outputs[name] for name in types)
+        return values if len(values) > 1 else next(iter(values), None)
+
     def get_custom(self, settings: SerializationSettings) -> dict[str, Any]:
         """flyteidl.plugins.RayJob in protobuf's JSON: what Flyte's own Ray plugin understands."""
         from .wire import to_custom
@@ -142,6 +173,14 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         ]
         metadata = K8sObjectMetadata(labels=template.labels, annotations=template.annotations)
         return K8sPod(metadata, {**spec, "containers": written}, primary_container_name=primary)
+
+    def _cluster(self, context: FlyteContext) -> Cluster | None:
+        """The cluster that a local run goes to; None where it stays in this process."""
+        if context.execution_state is None or not context.execution_state.is_local_execution():
+            return None
+        from .direct.choice import cluster_for
+
+        return cluster_for(context.file_access, has_address=bool(self._ray_config().address))
 
     def _ray_task(self) -> RayTask:
         primary = self.pod_template.primary_container_name if self.pod_template else ""
@@ -202,6 +241,8 @@ def init_with_working_dir(
         KubeRayError: The directory is larger than Ray takes; the text says what is large and what helps.
     """
     runtime_env = {"working_dir": str(directory), "excludes": list(excludes)}
+    # Where RayJobConfig.runtime_env has a working_dir, this directory is it, with the task's code added to it
+    os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     try:
         init(address=address, runtime_env=runtime_env)
     except Exception as error:  # noqa: BLE001  # Ray has no class for this; anything else goes on as it is

@@ -1,0 +1,69 @@
+"""What a person sees on standard error of a task on a cluster: one line that lives on a terminal, else plain lines."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ..cluster.progress import Progress, line, plain
+
+_FRAMES = 4.0  # a second
+_AGE = re.compile(r" \((?:\d+[hms])+\)")
+"""How long something waits already, as `(3m)`: of itself no news."""
+
+
+class Display:
+    """Shows one task from its creation to its end.
+
+    Args:
+        name: The task's.
+        stream: Where to; standard error by default.
+    """
+
+    def __init__(self, name: str, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._console = Console(file=stream or sys.stderr, highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=_FRAMES, transient=True)
+        self._news = ""
+        self._linked: set[str] = set()
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, progress: Progress) -> None:
+        """Nothing; the task is seen so from now on. A line is printed where nothing can be overwritten."""
+        for link in progress.links:
+            self._link(link.name, link.uri)
+        if self._console.is_terminal and not progress.ended:
+            self._live.update(Spinner("dots", Text(f"{self._name}: {line(progress)}")))
+        elif (news := _news_of(progress)) != self._news:
+            self._news = news
+            self.say(line(progress))
+
+    def say(self, text: str) -> None:
+        """Nothing; the text stands on a line of its own."""
+        self._console.print(Text(f"{self._name}: {plain(text)}"), soft_wrap=True)
+
+    def _link(self, name: str, uri: str) -> None:
+        if uri not in self._linked:
+            self._linked.add(uri)
+            self.say(f"{name}: {uri}")
+
+
+def _news_of(progress: Progress) -> str:
+    """What has to change for another line to be worth it."""
+    return _AGE.sub("", f"{progress.phase} {progress.ready}/{progress.wanted} {progress.why}")

@@ -1,0 +1,87 @@
+"""The user's exception out of error.pb: of its own type, with the traceback of the pod that it was raised in."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import textwrap
+from types import ModuleType
+
+from ..cluster.phase import UserError
+from ..errors import KubeRayError
+
+_PARTS = re.compile(r"\ATrace:\n\n(?P<trace>.*?)\nMessage:\n\n(?P<message>.*)\Z", re.DOTALL)
+"""Source: flytekit bin/entrypoint.py get_traceback_str."""
+_SUMMARY = re.compile(r"(?P<name>[\w.]+)(?:\((?P<cause>\w+)\))?: ?(?P<text>.*)", re.DOTALL)
+"""`ValueError: text`; Ray's own errors name the cause as in `RayTaskError(ValueError): text`."""
+
+
+class RemoteTaskError(KubeRayError):
+    """What the task's code raised on the cluster; where its type is known here, an instance of that type too."""
+
+    def __init__(self, text: str) -> None:
+        Exception.__init__(
+            self, text
+        )  # not super(): the next class may be the user's, whose constructor wants anything
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class RemoteTraceback(Exception):
+    """The traceback in the pod, as the cause of what is raised here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def remote_error(error: UserError, task: str) -> RemoteTaskError:
+    """The exception to raise for what the task's code left in error.pb.
+
+    Args:
+        error: The content of error.pb.
+        task: The task's name, for the text.
+    """
+    parts = _PARTS.match(error.message)
+    if parts is None:  # not flytekit's form: another SDK's, or a later one's
+        return RemoteTaskError(f"{task} failed on the cluster: {error.code}: {error.message}")
+    trace, message = (textwrap.dedent(parts[part]).strip("\n") for part in ("trace", "message"))
+    summary = _SUMMARY.match(message)
+    kind = _class_of(summary, trace) if summary else None
+    raised = _instance(kind, summary["text"] if summary and kind else message)
+    raised.__cause__ = RemoteTraceback(trace)
+    return raised
+
+
+def _class_of(summary: re.Match[str], trace: str) -> type[Exception] | None:
+    """The class of the exception as this process knows it; None where it doesn't. Nothing is imported for it."""
+    if summary["cause"]:
+        return _found(builtins, summary["cause"])
+    line = f"{summary['name']}: {summary['text']}".splitlines()[0].rstrip()
+    dotted = re.findall(rf"^((?:\w+\.)*){re.escape(line)}\s*$", trace, re.MULTILINE)
+    module = sys.modules.get(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
+    return _found(module, summary["name"])
+
+
+def _found(module: ModuleType | None, name: str) -> type[Exception] | None:
+    found = getattr(module, name, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _instance(kind: type[Exception] | None, text: str) -> RemoteTaskError:
+    """An error that `except kind` catches too, made without the class's own constructor, which may want anything."""
+    if kind is None or issubclass(kind, RemoteTaskError):
+        return RemoteTaskError(text)
+    try:
+        named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        both: type[RemoteTaskError] = type(kind.__name__, (RemoteTaskError, kind), named)
+        made = both.__new__(both, text)
+        RemoteTaskError.__init__(made, text)
+        return made
+    except TypeError:  # a class that can't have another base, or is made of something else
+        return RemoteTaskError(f"{kind.__name__}: {text}")

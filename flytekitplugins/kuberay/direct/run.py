@@ -1,0 +1,150 @@
+"""One task on a cluster, from its request to its outputs: attempts, what is seen meanwhile, Ctrl-C, the clean-up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from flyteidl.core.execution_pb2 import TaskExecution
+from flyteidl.core.literals_pb2 import LiteralMap as LiteralMapMessage
+from flytekit.core.context_manager import FlyteContext
+from flytekit.core.python_function_task import PythonFunctionTask
+from flytekit.core.utils import load_proto_from_file
+from flytekit.models.literals import LiteralMap
+
+from ..cluster.phase import FAILURES, Verdict
+from ..cluster.progress import progress_of
+from ..connector.metadata import JobMetadata
+from ..connector.results import ResultFiles
+from ..errors import KubeRayError
+from ..wire import from_template
+from .choice import Cluster
+from .display import Display
+from .remote_error import remote_error
+from .request import Request, request_of
+
+_POLL_SECONDS = 0.5  # a look costs no call
+_NODES = itertools.count()
+
+
+@dataclass(frozen=True)
+class _End:
+    """How an attempt ended: SUCCEEDED, or a failure with what to raise for it."""
+
+    phase: TaskExecution.Phase
+    error: KubeRayError | None = None
+
+
+def run_on(cluster: Cluster, task: PythonFunctionTask[Any], inputs: LiteralMap, context: FlyteContext) -> LiteralMap:
+    """The outputs of a task that ran on the cluster.
+
+    Raises:
+        RemoteTaskError: What its code raised.
+        KubeRayError: It could not be run, or failed otherwise; the text says why.
+    """
+    request = request_of(task, inputs, context, node=f"n{next(_NODES)}", namespace=cluster.namespace)
+    with Display(task.name) as display:
+        return _Run(cluster, task, request, context, display).outputs()
+
+
+class _Run:
+    def __init__(
+        self,
+        cluster: Cluster,
+        task: PythonFunctionTask[Any],
+        request: Request,
+        context: FlyteContext,
+        display: Display,
+    ) -> None:
+        self._cluster, self._task, self._request, self._display = cluster, task, request, display
+        self._store, self._files = context.file_access, ResultFiles(context.file_access)
+        ray = from_template(request.template)
+        self._stays = ray.shutdown is not None or ray.ttl is not None  # the task says itself how long
+
+    def outputs(self) -> LiteralMap:
+        """The task's outputs, of the first attempt that succeeds.
+
+        Raises:
+            KubeRayError: None of them did, or none can be made.
+        """
+        attempts = self._task.metadata.retries + 1
+        for number in range(attempts):
+            end = self._attempt(number)
+            if end.error is None:
+                return self._outputs(number)
+            failure = end.error
+            if end.phase != TaskExecution.RETRYABLE_FAILED:
+                break
+            if number + 1 < attempts:
+                self._display.say(f"attempt {number + 1} of {attempts} has failed, the next one begins")
+        raise failure
+
+    def _attempt(self, number: int) -> _End:
+        """How one attempt ended; its RayJob is gone then, unless the task says how long it stays."""
+        background = self._cluster.background
+        creation = background.start(self._cluster.service.submit(self._request.attempt(number)))
+        try:
+            job = creation.result()
+            self._display.say(f"RayJob {job.namespace}/{job.name}")
+            end = background.run(self._end_of(job))
+        except (KeyboardInterrupt, SystemExit):  # flytekit makes a SystemExit of Ctrl-C
+            self._display.say("its RayJob is being deleted; Ctrl-C once more leaves it as it is")
+            with suppress(KubeRayError):  # it was not created
+                self._remove(creation.result())
+            raise
+        if not self._stays:
+            self._remove(job)
+        return end
+
+    def _remove(self, job: JobMetadata) -> None:
+        try:
+            self._cluster.background.run(self._cluster.service.remove(job))
+        except KubeRayError as error:
+            self._display.say(f"{error}; it stays: flyte-kuberay delete {job.namespace}/{job.name}")
+
+    async def _end_of(self, job: JobMetadata) -> _End:
+        begun = datetime.now(timezone.utc)
+        while True:
+            look = await self._cluster.service.look(job)
+            now = datetime.now(timezone.utc)
+            end = await self._ended(job, look.verdict) or self._timed_out(now - begun)
+            why = str(end.error or "").removeprefix(f"{self._task.name}: ") if end else ""
+            verdict = Verdict(end.phase, why) if end else look.verdict
+            self._display.show(progress_of(verdict, look.job, look.links, now=now, begun=begun))
+            if end is not None:
+                return end
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _ended(self, job: JobMetadata, verdict: Verdict) -> _End | None:
+        """The end that a verdict means, None where it is none; what the user's code left decides."""
+        if verdict.phase not in (TaskExecution.SUCCEEDED, *FAILURES):
+            return None
+        left = (await self._files.read(job.output_prefix)).error
+        if left is not None:
+            phase = TaskExecution.RETRYABLE_FAILED if left.recoverable else TaskExecution.FAILED
+            return _End(phase, remote_error(left, self._task.name))
+        if verdict.phase == TaskExecution.SUCCEEDED:
+            return _End(verdict.phase)
+        return _End(verdict.phase, KubeRayError(f"{self._task.name}: {verdict.message}"))
+
+    def _timed_out(self, elapsed: timedelta) -> _End | None:
+        """The end by the task's own timeout, which holds for each attempt, and after which Flyte tries again."""
+        timeout = self._task.metadata.timeout
+        if not isinstance(timeout, timedelta) or elapsed < timeout:
+            return None
+        return _End(TaskExecution.RETRYABLE_FAILED, KubeRayError(f"{self._task.name}: timed out after {timeout}"))
+
+    def _outputs(self, number: int) -> LiteralMap:
+        if not self._task.interface.outputs:
+            return LiteralMap({})
+        with tempfile.TemporaryDirectory(prefix="flyte-kuberay-") as folder:
+            local = str(Path(folder, "outputs.pb"))
+            self._store.get_data(f"{self._request.place}/{number}/outputs.pb", local)
+            outputs: LiteralMap = LiteralMap.from_flyte_idl(load_proto_from_file(LiteralMapMessage, local))
+        return outputs

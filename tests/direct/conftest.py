@@ -1,0 +1,39 @@
+"""A cluster for direct runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.api import ApiServer
+
+from .cluster import Play, Pods, run_context
+
+
+class Direct:
+    """A place for direct runs: a kubeconfig of a user whose namespace is a fresh one."""
+
+    def __init__(self, kubeconfig: str, namespace: str, stack: ExitStack) -> None:
+        self.kubeconfig, self.namespace, self._stack = kubeconfig, namespace, stack
+
+    def playing(self, play: Play) -> Pods:
+        """The cluster's pods, which play so until the test's end."""
+        return self._stack.enter_context(Pods(self.kubeconfig, self.namespace, play))
+
+
+@pytest.fixture
+def direct(api_server: ApiServer, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Direct]:
+    """A direct run's surroundings: kubeconfig, object store, image and uploaded code."""
+    config = yaml.safe_load(Path(api_server.kubeconfig).read_text())
+    config["contexts"][0]["context"]["namespace"] = namespace
+    own = tmp_path / "kubeconfig"
+    own.write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(own))
+    monkeypatch.delenv("FLYTE_KUBERAY_CONFIG", raising=False)
+    with ExitStack() as stack:
+        stack.enter_context(run_context(tmp_path))
+        yield Direct(str(own), namespace, stack)

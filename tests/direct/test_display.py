@@ -1,0 +1,67 @@
+"""What a person sees of a task that runs on a cluster."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import timedelta
+
+from flytekitplugins.kuberay.cluster.links import Link
+from flytekitplugins.kuberay.cluster.progress import Progress
+from flytekitplugins.kuberay.direct.display import Display
+
+WAITING = Progress("INITIALIZING", "worker group w: starting (1s)", 0, 2, timedelta(seconds=1))
+DASHBOARD = Link("Ray dashboard", "http://ray.example/abc")
+
+
+class Terminal(io.StringIO):
+    """A stream that calls itself a terminal."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def shown(stream: io.StringIO, *seen: Progress) -> str:
+    """What is written of a task that is seen so, one after the other."""
+    with Display("wf.train", stream) as display:
+        for progress in seen:
+            display.show(progress)
+    return stream.getvalue()
+
+
+def test_elsewhere_each_change_is_a_plain_line() -> None:
+    """For how long something waits is none; workers that get ready are one."""
+    later = replace(WAITING, why="worker group w: starting (2m5s)", elapsed=timedelta(seconds=125))
+    nearer = replace(later, ready=1)
+    assert shown(io.StringIO(), WAITING, later, nearer).splitlines() == [
+        "wf.train: INITIALIZING 0:01 · workers 0/2 · worker group w: starting (1s)",
+        "wf.train: INITIALIZING 2:05 · workers 1/2 · worker group w: starting (2m5s)",
+    ]
+
+
+def test_a_long_line_stays_one_line() -> None:
+    """A log file is no terminal of 80 columns."""
+    long = replace(WAITING, why="x" * 300)
+    assert len(shown(io.StringIO(), long).splitlines()) == 1
+
+
+def test_on_a_terminal_the_line_lives_and_the_end_stays() -> None:
+    """What is still visible after the end is the end alone."""
+    end = Progress("SUCCEEDED", "", 0, 0, timedelta(seconds=40), ended=True)
+    written = shown(Terminal(), WAITING, end)
+    assert "INITIALIZING 0:01" in written
+    assert "\x1b[2K" in written  # the line was wiped
+    assert "wf.train: SUCCEEDED 0:40" in written
+
+
+def test_a_link_is_said_once() -> None:
+    """As soon as it is known, on a line of its own that can be clicked."""
+    linked = replace(WAITING, links=(DASHBOARD,))
+    written = shown(io.StringIO(), linked, replace(linked, ready=1))
+    assert written.count("wf.train: Ray dashboard: http://ray.example/abc\n") == 1
+
+
+def test_a_registrys_answer_does_not_steer_the_terminal() -> None:
+    """Colours and worse in a reason are left out."""
+    assert "\x1b" not in shown(io.StringIO(), replace(WAITING, why="\x1b[2Jpulling"))

@@ -1,0 +1,99 @@
+"""The user's exception, out of what flytekit itself writes into error.pb."""
+
+import traceback
+
+import pytest
+from flytekit.bin.entrypoint import get_traceback_str
+from flytekit.exceptions.user import FlyteRecoverableException, FlyteUserRuntimeException
+
+from flytekitplugins.kuberay.cluster.phase import UserError
+from flytekitplugins.kuberay.direct.remote_error import RemoteTaskError, remote_error
+
+
+class PickyError(Exception):
+    """A user's own, whose constructor wants two arguments."""
+
+    def __init__(self, what: str, how_much: int) -> None:
+        super().__init__(f"{what}: {how_much}")
+        self.how_much = how_much
+
+
+class Outer:
+    """Where a class may stand, too."""
+
+    class InnerError(ValueError):
+        """Not found by a module's name for it."""
+
+
+class SealedError(Exception):
+    """A class that takes no other beside it."""
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("sealed")
+
+
+def left_by(error: Exception) -> UserError:
+    """What error.pb says of an exception that a task's code raised."""
+    try:
+        try:
+            raise error
+        except Exception as raised:
+            raise FlyteUserRuntimeException(raised) from raised
+    except FlyteUserRuntimeException as wrapped:
+        return UserError(wrapped.error_code, get_traceback_str(wrapped), recoverable=False)
+
+
+def ray_task_error() -> Exception:
+    """What Ray raises for a remote function's ValueError: a class made for it, with both names."""
+    name = "RayTaskError(ValueError)"
+    kind = type(name, (Exception,), {"__module__": "ray.exceptions", "__qualname__": name})
+    error: Exception = kind("ray::square() (pid=7)\nValueError: odd")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        pytest.param(ValueError("too small"), ValueError, "too small", id="a built-in one"),
+        pytest.param(ValueError("one\n\n  two: 'x'"), ValueError, "one\n\n  two: 'x'", id="with several lines"),
+        pytest.param(ValueError(), ValueError, "", id="without a text"),
+        pytest.param(KeyError("name"), KeyError, "'name'", id="one that quotes its text"),
+        pytest.param(FileNotFoundError(2, "gone", "x.txt"), OSError, "[Errno 2] gone: 'x.txt'", id="of many arguments"),
+        pytest.param(PickyError("size", 3), PickyError, "size: 3", id="the user's own"),
+        pytest.param(FlyteRecoverableException("later"), FlyteRecoverableException, None, id="flytekit's"),
+        pytest.param(ray_task_error(), ValueError, "ray::square() (pid=7)\nValueError: odd", id="Ray's, by its cause"),
+    ],
+)  # fmt: skip
+def test_it_is_of_the_type_that_was_raised(error: Exception, kind: type[Exception], text: str | None) -> None:
+    """`except` with the user's type catches it, `except RemoteTaskError` too, and its text is the one it had there."""
+    raised = remote_error(left_by(error), "wf.train")
+    assert isinstance(raised, kind)
+    assert isinstance(raised, RemoteTaskError)
+    assert str(raised) == (str(error) if text is None else text)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(Outer.InnerError("deep"), "InnerError: deep", id="a class within a class"),
+        pytest.param(SealedError("shut"), "SealedError: shut", id="a class that can't have another beside it"),
+        pytest.param(type("FarError", (Exception,), {"__module__": "far.away"})("x"), "FarError: x", id="not loaded"),
+    ],
+)  # fmt: skip
+def test_a_type_that_can_not_be_had_here_is_named(error: Exception, text: str) -> None:
+    """Then the text begins with the type's name."""
+    raised = remote_error(left_by(error), "wf.train")
+    assert (type(raised), str(raised)) == (RemoteTaskError, text)
+
+
+def test_the_traceback_of_the_pod_comes_with_it() -> None:
+    """Printed, it shows the frames in the pod before those of this process."""
+    printed = "".join(traceback.format_exception(remote_error(left_by(ValueError("too small")), "wf.train")))
+    assert "in left_by\n    raise error" in printed
+    assert printed.index("in left_by") < printed.index("direct cause") < printed.rindex("ValueError: too small")
+
+
+def test_another_form_is_told_whole() -> None:
+    """What is not in flytekit's form, of another SDK's or of a later one, is said as it is."""
+    raised = remote_error(UserError("USER:Odd", "no trace at all", recoverable=False), "wf.train")
+    assert str(raised) == "wf.train failed on the cluster: USER:Odd: no trace at all"

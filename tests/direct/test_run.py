@@ -1,0 +1,230 @@
+"""A task of a local run, from the user's call to what comes back, over a real API server; a test plays its pods."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+import pytest
+from flyteidl.core.literals_pb2 import LiteralMap
+from flytekit import map_task, task, workflow
+
+from flytekitplugins.kuberay import KubeRayError, RayJobConfig
+from flytekitplugins.kuberay.direct import choice
+from flytekitplugins.kuberay.direct.remote_error import RemoteTaskError
+from flytekitplugins.kuberay.kube import Manifest
+
+from .cluster import prefix_of, put_error, put_outputs, stored
+from .conftest import Direct
+
+STARTING, RUNNING = {"jobDeploymentStatus": "Initializing"}, {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
+SUCCEEDED = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+SUBMISSION_FAILED = {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "BackoffLimitExceeded"}
+UNFIT = "Trace:\n\n    Traceback (most recent call last):\n    ValueError: unfit\n\nMessage:\n\n    ValueError: unfit"
+
+
+class Both(NamedTuple):
+    """Two outputs."""
+
+    number: int
+    text: str
+
+
+@task(task_config=RayJobConfig(worker_node_config=[]))
+def doubled(x: int) -> int:
+    """Never runs here."""
+    return -1
+
+
+@task(task_config=RayJobConfig(worker_node_config=[]))
+def both(x: int) -> Both:
+    """Never runs here."""
+    return Both(-1, "")
+
+
+@task(task_config=RayJobConfig(worker_node_config=[]), retries=1)
+def report(x: int) -> None:
+    """Never runs here."""
+    raise AssertionError("it ran in the user's process")
+
+
+@task(task_config=RayJobConfig(worker_node_config=[], ttl_seconds_after_finished=60, shutdown_after_job_finishes=True))
+def kept(x: int) -> int:
+    """Never runs here, and says itself how long its cluster stands."""
+    return -1
+
+
+@task(task_config=RayJobConfig(worker_node_config=[]), timeout=timedelta(seconds=1))
+def hurried(x: int) -> int:
+    """Never runs here."""
+    return -1
+
+
+@workflow
+def through(x: int = 4) -> int:
+    """One Ray task after another."""
+    return doubled(x=doubled(x=x))  # type: ignore[return-value]  # flytekit's promises
+
+
+@workflow
+def mapped(xs: list[int]) -> list[int]:
+    """One for each."""
+    return map_task(doubled)(x=xs)  # type: ignore[no-any-return]
+
+
+def doubling(job: Manifest) -> Sequence[Manifest]:
+    """Pods that double the input."""
+    given = LiteralMap.FromString(stored(f"{prefix_of(job).rpartition('/')[0]}/inputs.pb"))
+    outputs = LiteralMap()
+    outputs.literals["o0"].scalar.primitive.integer = 2 * given.literals["x"].scalar.primitive.integer
+    put_outputs(job, outputs)
+    return STARTING, RUNNING, SUCCEEDED
+
+
+def raising(job: Manifest) -> Sequence[Manifest]:
+    """Pods whose code raises a ValueError."""
+    put_error(job, UNFIT)
+    return STARTING, SUCCEEDED
+
+
+@pytest.fixture(autouse=True)
+def _anew(monkeypatch: pytest.MonkeyPatch, direct: Direct) -> None:
+    """Each test is a process of its own, as far as the choice of a cluster goes."""
+    monkeypatch.setattr(choice, "_CHOICE", choice.Choice(os.environ))
+
+
+def test_its_outputs_come_back_through_the_object_store(direct: Direct) -> None:
+    """A workflow's Ray tasks run on the cluster, one after the other; nothing of them is left there."""
+    pods = direct.playing(doubling)
+    assert through(x=4) == 16
+    assert len(pods.jobs) == 2
+    assert pods.left() == []
+
+
+def test_the_pods_get_the_code_of_pyflyte_run(direct: Direct) -> None:
+    """The driver unpacks what `pyflyte run` uploaded, and reads and writes below one folder of the object store."""
+    pods = direct.playing(doubling)
+    doubled(x=1)
+    entrypoint = pods.jobs[0]["spec"]["entrypoint"]
+    assert "pyflyte-fast-execute --additional-distribution memory://bucket/code.tar.gz --dest-dir . --" in entrypoint
+    assert f"--output-prefix {prefix_of(pods.jobs[0])}" in entrypoint
+
+
+def test_sweep_does_not_take_it_for_an_orphan(direct: Direct) -> None:
+    """Flyte's own label, by which sweep asks for the execution, is not there; the annotation names this run."""
+    pods = direct.playing(doubling)
+    doubled(x=1)
+    metadata = pods.jobs[0]["metadata"]
+    assert "execution-id" not in metadata["labels"]
+    assert metadata["annotations"]["kuberay.flyte.org/execution"].startswith("local/local/run-")
+
+
+def test_several_outputs_keep_their_names(direct: Direct) -> None:
+    """A NamedTuple comes back by its fields."""
+
+    def play(job: Manifest) -> Sequence[Manifest]:
+        outputs = LiteralMap()
+        outputs.literals["number"].scalar.primitive.integer = 3
+        outputs.literals["text"].scalar.primitive.string_value = "three"
+        put_outputs(job, outputs)
+        return (SUCCEEDED,)
+
+    direct.playing(play)
+    assert both(x=1) == (3, "three")
+
+
+def test_map_task_runs_a_cluster_for_each_item(direct: Direct) -> None:
+    """In the items' order."""
+    pods = direct.playing(doubling)
+    assert mapped(xs=[3, 5]) == [6, 10]
+    assert len(pods.jobs) == 2
+
+
+def test_the_users_exception_comes_back(direct: Direct) -> None:
+    """Of its type, without another attempt, and nothing stays."""
+    pods = direct.playing(raising)
+    with pytest.raises(ValueError, match="unfit") as caught:
+        report(x=1)
+    assert isinstance(caught.value, RemoteTaskError)
+    assert (len(pods.jobs), pods.left()) == (1, [])
+
+
+def test_a_failure_that_may_pass_is_tried_again(direct: Direct) -> None:
+    """As often as `retries` says, each attempt with a RayJob and a folder of its own."""
+
+    def play(job: Manifest) -> Sequence[Manifest]:
+        return (SUBMISSION_FAILED,) if len(pods.jobs) == 1 else (SUCCEEDED,)
+
+    pods = direct.playing(play)
+    report(x=1)
+    first, second = (prefix_of(job) for job in pods.jobs)
+    assert (first[-2:], second) == ("/0", f"{first[:-2]}/1")
+
+
+def test_after_the_last_attempt_its_reason_is_raised(direct: Direct) -> None:
+    """With the task's name and KubeRay's word."""
+    pods = direct.playing(lambda job: (SUBMISSION_FAILED,))
+    with pytest.raises(KubeRayError, match=r"test_run\.report: the Ray job failed \[SubmissionFailed\]"):
+        report(x=1)
+    assert len(pods.jobs) == 2
+
+
+def test_a_recoverable_exception_is_tried_again(direct: Direct) -> None:
+    """The last one comes back."""
+
+    def play(job: Manifest) -> Sequence[Manifest]:
+        put_error(job, UNFIT, recoverable=True)
+        return (SUCCEEDED,)
+
+    pods = direct.playing(play)
+    with pytest.raises(ValueError, match="unfit"):
+        report(x=1)
+    assert len(pods.jobs) == 2
+
+
+def test_a_task_that_says_how_long_its_cluster_stands_keeps_it(direct: Direct) -> None:
+    """KubeRay ends it."""
+    pods = direct.playing(doubling)
+    assert kept(x=2) == 4
+    assert len(pods.left(within=1)) == 1
+
+
+def test_a_timeout_ends_an_attempt(direct: Direct) -> None:
+    """The task's own, as on a Flyte backend; nothing stays."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    with pytest.raises(KubeRayError, match=r"hurried: timed out after 0:00:01"):
+        hurried(x=1)
+    assert pods.left() == []
+
+
+def test_ctrl_c_deletes_the_ray_job(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
+    """It says so first, and the interrupt goes on to the caller."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    threading.Thread(target=_interrupt_once, args=(pods.jobs,)).start()
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        doubled(x=1)
+    assert pods.left() == []
+    assert "its RayJob is being deleted; Ctrl-C once more leaves it as it is" in capfd.readouterr().err
+
+
+def _interrupt_once(jobs: list[Manifest]) -> None:
+    while not jobs:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_refused_task_says_why(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the connector would, before anything is made."""
+    refused = task(task_config=RayJobConfig(worker_node_config=[], ray_job_patch={"spec": {"suspend": 3}}))(
+        both.task_function
+    )
+    pods = direct.playing(doubling)
+    with pytest.raises(KubeRayError, match="suspend"):
+        refused(x=1)
+    assert pods.jobs == []
