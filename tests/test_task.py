@@ -1,5 +1,6 @@
 """The task type: into the template, on local Ray, and on a cluster."""
 
+import os
 import subprocess
 import sys
 from collections import OrderedDict
@@ -115,6 +116,9 @@ def test_the_tasks_own_dict_is_checked_as_it_is_written() -> None:
     ]
 
 
+OVERRIDE = "RAY_OVERRIDE_JOB_RUNTIME_ENV"
+
+
 class RecordedInit:
     """In place of `ray.init`: keeps what it was given, and fails as told."""
 
@@ -137,6 +141,18 @@ def test_workers_get_the_working_directory_less_the_excludes(tmp_path: Path) -> 
         {"address": None, "runtime_env": {"working_dir": str(tmp_path), "excludes": [*DEFAULT_EXCLUDES, "data"]}}
     ]
     assert {"script_mode.tar.gz", "fast*.tar.gz", ".python_history", ".git", ".venv"} <= set(DEFAULT_EXCLUDES)
+
+
+def test_the_working_directory_stands_above_the_runtime_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray refuses to start where both name one, unless it is told which counts; the user's own word on that counts."""
+    monkeypatch.setenv(OVERRIDE, "0")
+    init_with_working_dir(RecordedInit(), tmp_path, [])
+    assert os.environ[OVERRIDE] == "0"
+    monkeypatch.delenv(OVERRIDE)
+    init_with_working_dir(RecordedInit(), tmp_path, [])
+    assert os.environ[OVERRIDE] == "1"
 
 
 def test_a_working_directory_above_rays_limit_is_explained(tmp_path: Path) -> None:
