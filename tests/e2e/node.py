@@ -35,19 +35,19 @@ BUCKET = "bucket"
 _ADDRESS = "10.244.0.1"  # of the node, for its pods
 _S3_PORT, _CONNECTOR_PORT, _PROMETHEUS_PORT = 17070, 18000, 19090  # nothing else listens in the node's own network
 _VERSITYGW = "1.8.0"
-_STORE = {
+STORE = {
     "FLYTE_AWS_ENDPOINT": f"http://{_ADDRESS}:{_S3_PORT}",
     "FLYTE_AWS_ACCESS_KEY_ID": "e2e",
     "FLYTE_AWS_SECRET_ACCESS_KEY": "not-a-secret",
 }
 _ROOT_KEYS = {
-    "ROOT_ACCESS_KEY_ID": _STORE["FLYTE_AWS_ACCESS_KEY_ID"],
-    "ROOT_SECRET_ACCESS_KEY": _STORE["FLYTE_AWS_SECRET_ACCESS_KEY"],
+    "ROOT_ACCESS_KEY_ID": STORE["FLYTE_AWS_ACCESS_KEY_ID"],
+    "ROOT_SECRET_ACCESS_KEY": STORE["FLYTE_AWS_SECRET_ACCESS_KEY"],
 }
 _SETTINGS = {
     "plugins": {
         "k8s": {
-            "default-env-vars": [{name: value} for name, value in _STORE.items()],
+            "default-env-vars": [{name: value} for name, value in STORE.items()],
             "image-pull-backoff-grace-period": "10s",
         },
         "kuberay": {"submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}}},
@@ -222,7 +222,7 @@ def _connector_environ(node: Node) -> dict[str, str]:
     settings = node.folder / "settings.yaml"
     settings.write_text(yaml.safe_dump(_SETTINGS))
     return {
-        **_STORE,
+        **STORE,
         "KUBECONFIG": str(_service_account_kubeconfig(node)),
         "FLYTE_KUBERAY_CONFIG": str(settings),
         "FLYTE_SDK_LOGGING_FORMAT": "json",
@@ -234,10 +234,17 @@ def _service_account_kubeconfig(node: Node) -> Path:
     """A kubeconfig with a token of the ServiceAccount that deploy/rbac.yaml makes."""
     node.run("kubectl", "create", "namespace", "flyte")
     node.run("kubectl", "apply", f"--filename={ROOT / 'deploy' / 'rbac.yaml'}")
-    token = node.run("kubectl", "create", "token", "flyte-kuberay", "--namespace=flyte", "--duration=2h").strip()
+    return kubeconfig_of(node, "flyte-kuberay", "flyte")
+
+
+def kubeconfig_of(node: Node, account: str, namespace: str) -> Path:
+    """A kubeconfig of a ServiceAccount, with its namespace as the default one."""
+    token = node.run("kubectl", "create", "token", account, f"--namespace={namespace}", "--duration=2h").strip()
     config = yaml.safe_load((node.state / "kubeconfig").read_text())
-    config["users"] = [{"name": config["contexts"][0]["context"]["user"], "user": {"token": token}}]
-    path = node.folder / "kubeconfig"
+    context = config["contexts"][0]["context"]
+    context["namespace"] = namespace
+    config["users"] = [{"name": context["user"], "user": {"token": token}}]
+    path = node.folder / f"kubeconfig-{account}"
     path.touch(0o600)
     path.write_text(yaml.safe_dump(config))
     return path
