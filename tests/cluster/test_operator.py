@@ -295,8 +295,13 @@ def test_an_unset_submission_mode_is_chosen_by_the_operator(version: str) -> Non
     """What the platform says stays."""
     chosen = settings_for(settings(), Operator(version)).kuberay.submission_mode
     assert chosen == DEFAULT_MODES[version]
-    own = settings(kuberay={"submission-mode": "HTTPMode"})
+    own = settings(kuberay={"submission-mode": "HTTPMode", "readiness-probes": "operator"})
     assert settings_for(own, Operator(version)) == own
+
+
+def test_unset_readiness_probes_are_quick() -> None:
+    """With every KubeRay: each leaves a probe that is there alone."""
+    assert settings_for(settings(), Operator()).kuberay.readiness_probes == "quick"
 
 
 def test_every_version_has_a_default_mode() -> None:

@@ -107,8 +107,9 @@ def operator_of(schema: Manifest) -> Operator:
 
 def settings_for(settings: Settings, operator: Operator) -> Settings:
     """The settings with a choice for what they leave to the connector."""
-    mode = settings.kuberay.submission_mode or DEFAULT_MODES[operator.version]
-    return replace(settings, kuberay=replace(settings.kuberay, submission_mode=mode))
+    own = settings.kuberay
+    mode, probes = own.submission_mode or DEFAULT_MODES[operator.version], own.readiness_probes or "quick"
+    return replace(settings, kuberay=replace(own, submission_mode=mode, readiness_probes=probes))
 
 
 def fitted(job: Manifest, operator: Operator) -> Fitted:

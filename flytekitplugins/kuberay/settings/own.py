@@ -37,6 +37,13 @@ class KuberaySettings:
         "How KubeRay hands the job to the cluster, where the task does not say; unset, the connector chooses by the"
         " cluster's KubeRay, and `render` shows K8sJobMode.",
     )
+    readiness_probes: str | None = setting(
+        "readiness-probes",
+        choice("quick", "operator"),
+        None,
+        "What finds Ray ready: `quick` within half a second, `operator` is KubeRay's own probe, which first looks after"
+        " 10 s. A template's own probe stays. Unset, the connector takes `quick`, and `render` the operator's.",
+    )
     ray_auth: str | None = setting(
         "ray-auth",
         choice("token", "disabled"),

@@ -1,0 +1,82 @@
+"""The quick readiness probe of a Ray container: a cluster counts as up half a second after it is.
+
+KubeRay's own probe looks for the first time after 10 s and then every 5 s, and a job waits for it twice: for the head
+and for the slowest worker. Ours asks the same of the same ports, but waits within one look until all is well, for up to
+20 s. So a Ray that comes up is seen at once, while one that is up costs a short shell every 5 s, as often as KubeRay's
+and without its `wget`. KubeRay leaves a readiness probe that is there alone, and adds its liveness probe as ever: here
+nothing can end a container.
+
+Source: KubeRay v1.6.2, ray-operator/controllers/ray/common/pod.go, initLivenessAndReadinessProbe; from 1.3 on it asks
+the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..wire import Manifest
+
+_Check = tuple[str, int, str]
+"""The start parameter that sets a port, the port without it, and the path that answers `success`."""
+
+_RAYLET: _Check = ("dashboard-agent-listen-port", 52365, "api/local_raylet_healthz")
+_GCS: _Check = ("dashboard-port", 8265, "api/gcs_healthz")
+
+_SCRIPT = """\
+healthy() {{
+  local answer
+  {{ printf 'GET /%s HTTP/1.0\\r\\n\\r\\n' "$2" >&3; read -rd '' -t 5 answer <&3; }} 3<>"/dev/tcp/localhost/$1"
+  [[ $answer == *success* ]]
+}}
+until {checks}; do
+  ((SECONDS < 20)) || exit 1
+  sleep 0.5
+done 2>/dev/null
+"""
+"""Bash alone, which KubeRay needs in the image anyway. Kubernetes would replace `$(NAME)`, so there is none."""
+
+_TIMES = {"timeoutSeconds": 30, "periodSeconds": 5, "failureThreshold": 3}
+"""A look that fails has lasted 20 s: three of them are no less patient than KubeRay's ten of 5 s."""
+
+
+def with_quick_readiness(job: Manifest) -> Manifest:
+    """The RayJob with the probe on each Ray container that has no readiness probe of its own.
+
+    What a patch of the user's has made no group or container is left to the API server, which tells.
+    """
+    match job:
+        case {"spec": {"rayClusterSpec": dict() as cluster}}:
+            groups = {key: _with_probes(key, value) for key, value in cluster.items()}
+            return {**job, "spec": {**job["spec"], "rayClusterSpec": groups}}
+    return job
+
+
+def _with_probes(key: str, value: Any) -> Any:
+    """A field of the RayCluster's spec, with the probe where it is a group or the list of them."""
+    if key == "headGroupSpec":
+        return _with_probe(value, (_RAYLET, _GCS))
+    if key == "workerGroupSpecs" and isinstance(value, list):
+        return [_with_probe(group, (_RAYLET,)) for group in value]
+    return value
+
+
+def _with_probe(group: Any, checks: tuple[_Check, ...]) -> Any:
+    """The group with the probe on container 0, which KubeRay takes for Ray's."""
+    match group:
+        case {"template": {"spec": {"containers": [dict() as ray, *others]} as spec} as template}:
+            if "readinessProbe" in ray:
+                return group
+            ray = {**ray, "readinessProbe": _probe(group.get("rayStartParams"), checks)}
+            return {**group, "template": {**template, "spec": {**spec, "containers": [ray, *others]}}}
+    return group
+
+
+def _probe(params: Any, checks: tuple[_Check, ...]) -> Manifest:
+    healthy = " && ".join(f"healthy {_port(params, name, default)} {path}" for name, default, path in checks)
+    return {"exec": {"command": ["bash", "-c", _SCRIPT.format(checks=healthy)]}, **_TIMES}
+
+
+def _port(params: Any, name: str, default: int) -> int:
+    """The port of a start parameter; as for KubeRay, what is no number says nothing."""
+    text = str(params.get(name)) if isinstance(params, dict) else ""
+    return int(text) if text.isascii() and text.isdecimal() else default
