@@ -193,11 +193,13 @@ class K8sSettings:
 class TemplateLogPlugin:
     """One log link, or more, made of templates with variables like `{{ .podName }}`."""
 
-    name: str = setting("name", TEXT, "", "Name of the link.")
+    name: str = setting("name", TEXT, "", "What `link_type` of a task's config calls the link.")
     display_name: str = setting("displayName", TEMPLATE, "", "Name of the link in Flyte's console.")
-    template_uris: tuple[str, ...] = setting("templateUris", TEMPLATES, (), "Templates of the link.")
+    template_uris: tuple[str, ...] = setting(
+        "templateUris", TEMPLATES, (), "Addresses of the link, with variables: see connector.md, Links."
+    )
     dynamic_template_uris: tuple[str, ...] = setting(
-        "dynamicTemplateUris", TEMPLATES, (), "Templates of the link of a task that switches it on by `name`."
+        "dynamicTemplateUris", TEMPLATES, (), "More, for a task whose config has `name` in `link_type`."
     )
     message_format: int = setting("messageFormat", INTEGER, 0, "Format: 0 unknown, 1 CSV, 2 JSON.")
     scheme: str = setting("scheme", kinds.choice("Pod", "TaskExecution"), "Pod", "Deprecated by Flyte.")
@@ -229,7 +231,7 @@ class LogSettings:
         "dynamic-log-links",
         kinds.map_of(_TEMPLATE, "a map of log links"),
         {},
-        "Links that a task switches on by the key's name.",
+        "Links of a task whose config names the key in `link_type`.",
     )
     templates: tuple[TemplateLogPlugin, ...] = setting(
         "templates", kinds.list_of(_TEMPLATE, "a list of log links"), (), "Links of every task."
