@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from flyteidl.core.literals_pb2 import LiteralMap
+from flyteidl.core.literals_pb2 import LiteralMap as LiteralMapMessage
 from flytekit import map_task, task, workflow
+from flytekit.core.context_manager import FlyteContextManager
+from flytekit.models.literals import LiteralMap
+from typing_extensions import override
 
 from flytekitplugins.kuberay import KubeRayError, RayJobConfig
+from flytekitplugins.kuberay.connector.results import ResultFiles
+from flytekitplugins.kuberay.connector.service import RayJobService
 from flytekitplugins.kuberay.direct import choice
+from flytekitplugins.kuberay.direct.background import Background
 from flytekitplugins.kuberay.direct.remote_error import RemoteTaskError
-from flytekitplugins.kuberay.kube import Manifest
+from flytekitplugins.kuberay.direct.run import run_on
+from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
+from flytekitplugins.kuberay.settings import Settings
+from tests.connector.seam import Seam
 
 from .cluster import prefix_of, put_error, put_outputs, stored
 from .conftest import Direct
@@ -79,8 +89,8 @@ def mapped(xs: list[int]) -> list[int]:
 
 def doubling(job: Manifest) -> Sequence[Manifest]:
     """Pods that double the input."""
-    given = LiteralMap.FromString(stored(f"{prefix_of(job).rpartition('/')[0]}/inputs.pb"))
-    outputs = LiteralMap()
+    given = LiteralMapMessage.FromString(stored(f"{prefix_of(job).rpartition('/')[0]}/inputs.pb"))
+    outputs = LiteralMapMessage()
     outputs.literals["o0"].scalar.primitive.integer = 2 * given.literals["x"].scalar.primitive.integer
     put_outputs(job, outputs)
     return STARTING, RUNNING, SUCCEEDED
@@ -128,7 +138,7 @@ def test_several_outputs_keep_their_names(direct: Direct) -> None:
     """A NamedTuple comes back by its fields."""
 
     def play(job: Manifest) -> Sequence[Manifest]:
-        outputs = LiteralMap()
+        outputs = LiteralMapMessage()
         outputs.literals["number"].scalar.primitive.integer = 3
         outputs.literals["text"].scalar.primitive.string_value = "three"
         put_outputs(job, outputs)
@@ -205,18 +215,53 @@ def test_a_timeout_ends_an_attempt(direct: Direct) -> None:
 def test_ctrl_c_deletes_the_ray_job(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
     """It says so first, and the interrupt goes on to the caller."""
     pods = direct.playing(lambda job: (RUNNING,))
-    threading.Thread(target=_interrupt_once, args=(pods.jobs,)).start()
+    _interrupt_when(lambda: bool(pods.jobs))
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         doubled(x=1)
     assert pods.left() == []
     assert "its RayJob is being deleted; Ctrl-C once more leaves it as it is" in capfd.readouterr().err
 
 
-def _interrupt_once(jobs: list[Manifest]) -> None:
-    while not jobs:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGINT)
+class SlowToDelete(Seam):
+    """A cluster that does not answer a deletion."""
+
+    @override
+    async def delete(self, resource: Resource, namespace: str | None, name: str, **options: Any) -> None:
+        self.calls.append("delete")
+        await asyncio.sleep(60)
+
+
+def test_a_second_ctrl_c_leaves_at_once(direct: Direct) -> None:
+    """Though the cluster does not answer; the RayJob stays as it is."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    background = Background()
+
+    async def connect() -> tuple[Seam, RayJobService]:
+        seam = SlowToDelete(await ApiKubeClient.open(direct.kubeconfig))
+        service = RayJobService(seam, Settings(), ResultFiles())
+        service.watch()
+        return seam, service
+
+    seam, service = background.run(connect())
+    cluster = choice.Cluster("", direct.namespace, service, background)
+    _interrupt_when(lambda: bool(pods.jobs))
+    _interrupt_when(lambda: "delete" in seam.calls)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        run_on(cluster, doubled, LiteralMap({}), FlyteContextManager.current_context())
+    assert len(pods.left(within=0)) == 1
+    background.run(service.close())
+
+
+def _interrupt_when(is_time: Callable[[], bool]) -> None:
+    """Nothing; Ctrl-C comes a moment after it is time."""
+
+    def interrupt() -> None:
+        while not is_time():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
 
 
 def test_a_refused_task_says_why(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,8 @@ def run_on(cluster: Cluster, task: PythonFunctionTask[Any], inputs: LiteralMap, 
     """
     request = request_of(task, inputs, context, node=f"n{next(_NODES)}", namespace=cluster.namespace)
     with Display(task.name) as display:
+        if request.template.security_context.secrets:
+            display.say("its secrets come only if Flyte's pod webhook serves this namespace")
         return _Run(cluster, task, request, context, display).outputs()
 
 
