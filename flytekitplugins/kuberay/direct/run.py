@@ -93,7 +93,7 @@ class _Run:
         creation = background.start(self._cluster.service.submit(self._request.attempt(number)))
         try:
             job = creation.result()
-            self._display.say(f"RayJob {job.namespace}/{job.name}")
+            self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
             end = background.run(self._end_of(job))
         except (KeyboardInterrupt, SystemExit):  # flytekit makes a SystemExit of Ctrl-C
             self._display.say("its RayJob is being deleted; Ctrl-C once more leaves it as it is")
