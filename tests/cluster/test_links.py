@@ -11,7 +11,7 @@ import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from flytekitplugins.kuberay.cluster.links import Link, links_of
-from flytekitplugins.kuberay.cluster.pods import PodView
+from flytekitplugins.kuberay.cluster.pods import PodView, pod_view_of
 from flytekitplugins.kuberay.cluster.status import JobView
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 from flytekitplugins.kuberay.settings.templates import NEVER_KNOWN, VARIABLES
@@ -155,6 +155,14 @@ def test_each_pod_has_a_link_where_one_is_asked_for() -> None:
         "L (submitter)": "https://x/f0-n1-1-aa-xyz",
         "L (cpu-7xk2p)": "https://x/train-c1-cpu-worker-7xk2p",
     }
+
+
+def test_a_pod_of_which_nothing_is_known_yet_has_a_link() -> None:
+    """The submitter's begins with the run, whose first answer has all links: its container's name is in its spec."""
+    spec = {"containers": [{"name": "ray-job-submitter"}, {"name": "sidecar"}]}
+    new = {"metadata": {"name": "f0-xyz", "creationTimestamp": "2026-11-30T12:02:00Z"}, "spec": spec}
+    own = settings("https://x/{{ .podName }}/{{ .containerName }}")
+    assert shown(own, [pod_view_of(new)]) == {"L (submitter)": "https://x/f0-xyz/ray-job-submitter"}
 
 
 def test_one_link_serves_all_pods_where_nothing_of_a_pod_is_asked_for() -> None:

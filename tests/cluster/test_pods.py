@@ -50,7 +50,7 @@ def test_a_pod_with_no_status_is_read() -> None:
     assert pod_view_of({"metadata": metadata}) == PodView(
         name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, group="cpu",
         phase="", reason="", message="", created=NOW,
-        terminating=False, unscheduled="", since=NOW, ready=False, disrupted="", containers=(),
+        terminating=False, unscheduled="", since=NOW, ready=False, first="", disrupted="", containers=(),
     )  # fmt: skip
 
 

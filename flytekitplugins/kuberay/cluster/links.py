@@ -167,7 +167,7 @@ def _pod_values(source: _Source, end: datetime) -> Mapping[str, str]:
         "poduid": pod.uid,
         "hostname": pod.hostname,
         "nodename": pod.node,
-        "containername": container.name if container else "",
+        "containername": container.name if container else pod.first,  # its status comes a moment after its pod
         "containerid": container.id.rpartition("://")[2] if container else "",
         "logname": source.name,
         **_window(pod.created, end),

@@ -63,6 +63,7 @@ class PodView:
     unscheduled: str  # the scheduler's text, or the gates; "" once it has a node
     since: datetime  # when it began to be as it is
     ready: bool
+    first: str  # the name of its first container, Ray's or the submitter's
     disrupted: str  # why Kubernetes takes it away: preemption, eviction, a node that goes
     containers: tuple[ContainerView, ...]  # in the order of the spec: first the init containers, then Ray's
 
@@ -90,6 +91,7 @@ def pod_view_of(manifest: Manifest) -> PodView:
         unscheduled=_unscheduled(manifest, conditions.get("PodScheduled")),
         since=max(changed, default=created),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
+        first=next((each["name"] for each in spec.get("containers") or []), ""),
         disrupted=_disruption(conditions.get("DisruptionTarget")),
         containers=tuple(_containers(manifest, status)),
     )
