@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
@@ -69,6 +69,13 @@ def print_text(text: str) -> None:
         with suppress(OSError, ValueError):  # else Python complains about the rest at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, its cells one below the other; the last one may be of any length."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] for row in rows)
+    return ["  ".join([*cells, row[-1]]).rstrip() for cells, row in zip(padded, rows, strict=True)]
 
 
 def _write(text: str) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from ..errors import KubeRayError, ProblemsError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_NAME_HELP = "a RayJob's name, or NAMESPACE/NAME; else it is looked for in the kubeconfig's namespace, then everywhere"
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse has printed its help or what is wrong with the arguments
         return int(end.code or 0)
     with _logged_warnings():
-        return _status_of(arguments, debug="debug" in arguments)
+        status = _status_of(arguments, debug="debug" in arguments)
+    if argv is None:
+        _leave_threads(status)
+    return status
+
+
+def _leave_threads(status: int) -> None:
+    """Ends the process if a thread still waits for an object store: it could do so for minutes, for nobody."""
+    if any(thread.name.startswith("kuberay-results") for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def _status_of(arguments: argparse.Namespace, debug: bool) -> int:
@@ -86,11 +102,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_render(commands, common)
-    _add_sweep(commands, common)
+    cluster = _cluster_options()
+    _add_status(commands, [common, cluster])
+    _add_logs(commands, [common, cluster])
+    _add_delete(commands, [common, cluster])
+    _add_sweep(commands, [common, cluster])
     return parser
 
 
-def _add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+def _cluster_options() -> argparse.ArgumentParser:
+    """The options of each command that asks a cluster."""
+    options = argparse.ArgumentParser(add_help=False)
+    add = options.add_argument
+    add("--config", metavar="FILE", action="append", help="the platform's YAML; repeatable, the later wins")
+    add("--kubeconfig", metavar="FILE", help="by default that of the settings, else as kubectl's")
+    add("--context", metavar="NAME", help="of the kubeconfig")
+    add("--namespace", metavar="NAME", action="append", default=[], help="where to look; repeatable, by default all")
+    return options
+
+
+def _add_render(commands: _Commands, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "render",
         help="print the RayJob that a task becomes",
@@ -140,21 +171,80 @@ def _render(arguments: argparse.Namespace) -> None:
     print_manifest(manifest, arguments.output, arguments.color)
 
 
-def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+def _add_status(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "status",
+        help="tell how a task is, and why it waits or failed",
+        description="Prints how a task is: its phase, what it waits for, links, pods and the last events.",
+        parents=parents,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_status)
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument("name", metavar="NAME", nargs="?", help=_NAME_HELP)
+    task.add_argument("--execution", metavar="ID", help="all RayJobs of this execution of Flyte's")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="the form of the output (table)"
+    )
+
+
+def _status(arguments: argparse.Namespace) -> None:
+    from .status import status
+
+    status(arguments)
+
+
+def _add_logs(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "logs",
+        help="print what a task's code printed",
+        description="Prints the log of a task's driver, which is what the user's code printed, or of its pods. Where"
+        " it is gone with its pod, the diagnosis that was kept.",
+        parents=parents,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_logs)
+    add = parser.add_argument
+    add("name", metavar="NAME", help=_NAME_HELP)
+    add("--follow", action="store_true", help="wait for it, and go on as it grows")
+    add("--pod", choices=("driver", "head", "worker", "submitter"), default="driver", help="whose log (driver)")
+
+
+def _logs(arguments: argparse.Namespace) -> None:
+    from .logs import logs
+
+    logs(arguments)
+
+
+def _add_delete(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "delete",
+        help="delete a task's RayJob, with its cluster and pods",
+        description="Deletes one RayJob of this package, whatever its state; that it is gone already is no failure.",
+        parents=parents,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_delete)
+    parser.add_argument("name", metavar="NAME", help=_NAME_HELP)
+
+
+def _delete(arguments: argparse.Namespace) -> None:
+    from .delete import delete
+
+    delete(arguments)
+
+
+def _add_sweep(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "sweep",
         help="delete RayJobs that nobody needs any more, or say which it would",
         description="Prints the RayJobs of this package whose execution is gone, or that ended long ago; deletes"
         " them only with --delete. Those of an execution that lives stay.",
-        parents=[common],
+        parents=parents,
         allow_abbrev=False,
     )
     parser.set_defaults(run=_sweep)
     add = parser.add_argument
-    add("--config", metavar="FILE", action="append", help="the platform's YAML; repeatable, the later wins")
-    add("--kubeconfig", metavar="FILE", help="by default that of the settings, else as kubectl's")
-    add("--context", metavar="NAME", help="of the kubeconfig")
-    add("--namespace", metavar="NAME", action="append", default=[], help="where to look; repeatable, by default all")
     add(
         "--older-than",
         metavar="DURATION",

@@ -10,18 +10,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 from .. import kube
 from ..cluster.diagnosis import format_duration
 from ..cluster.names import MANAGED_BY, MANAGER
 from ..cluster.status import JobView, view_of
 from ..cluster.sweep import Owner, execution_of, owner_of, sweepable
-from ..errors import KubeRayError, Problem, ProblemsError
-from ..settings import Settings, load_settings
+from ..errors import KubeRayError
+from ..settings import Settings
 from ..settings.kinds import DURATION, Place
 from ..wire import Manifest
-from .output import print_text
+from .output import in_columns, print_text
+from .target import opened, settings_of
 
 _FLYTE_WORKFLOWS = kube.Resource("flyte.lyft.com", "v1alpha1", "flyteworkflows")
 _NOT_SERVED = (
@@ -137,23 +137,13 @@ def _settings_of(arguments: argparse.Namespace) -> tuple[Settings, timedelta | N
     """
     place = Place("--older-than")
     older_than = DURATION.read(arguments.older_than, place) if arguments.older_than is not None else None
-    problems, settings = place.problems, Settings()
-    if "" in arguments.namespace:
-        problems.append(Problem("--namespace", "is empty", "name one, or leave the option out for all"))
-    try:
-        settings = load_settings([Path(name) for name in arguments.config] if arguments.config else None)
-    except ProblemsError as error:
-        raise ProblemsError([*problems, *error.problems]) from error
-    if problems:
-        raise ProblemsError(problems)
+    settings = settings_of(arguments, place.problems)
     return settings, settings.kuberay.keep_finished if older_than is None else older_than
 
 
 async def _run(sweeper: _Sweeper, settings: Settings, arguments: argparse.Namespace) -> None:
-    own = settings.kuberay
-    kubeconfig, context = arguments.kubeconfig or own.kubeconfig or "", arguments.context or own.context or ""
-    async with await kube.ApiKubeClient.open(kubeconfig, context, user_agent=f"{MANAGER}-sweep") as client:
-        for job in await _jobs(client, arguments.namespace or own.namespaces):
+    async with await opened(arguments, settings, "sweep") as client:
+        for job in await _jobs(client, arguments.namespace or settings.kuberay.namespaces):
             await sweeper.sweep(client, job)
 
 
@@ -177,10 +167,8 @@ def _job_of(manifest: Manifest) -> _Job:
 def _format(rows: Sequence[Row], form: str) -> str:
     if form == "json":
         return json.dumps([asdict(row) for row in rows], indent=2) + "\n"
+    age = [format_duration(timedelta(seconds=row.age_seconds)) for row in rows]
     cells = [
-        (f"{row.namespace}/{row.name}", row.state, format_duration(timedelta(seconds=row.age_seconds)), row.why)
-        for row in rows
+        (f"{row.namespace}/{row.name}", row.state, old, row.why, row.action) for row, old in zip(rows, age, strict=True)
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
-    return "".join(f"{line}  {row.action}\n" for line, row in zip(lines, rows, strict=True))
+    return "".join(f"{line}\n" for line in in_columns(cells))

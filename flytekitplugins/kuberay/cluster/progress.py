@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
+from .diagnosis import end_of_pod, waiting_groups
 from .links import Link
 from .phase import FAILURES, Verdict
+from .pods import PodView
 from .status import JobView
 
 _SEPARATOR = " · "
@@ -70,6 +72,14 @@ def line(progress: Progress) -> str:
     first, *rest = plain(progress.why).splitlines() or [""]
     why = f"{first.rstrip()} ..." if rest else first
     return _SEPARATOR.join(filter(None, (f"{progress.phase} {_clock(progress.elapsed)}", workers, why)))
+
+
+def state_of(pod: PodView) -> str:
+    """Why a pod is not up, or how it ended; "" where there is nothing to tell."""
+    if pod.terminating:
+        return "being deleted"
+    waiting = waiting_groups([pod])
+    return waiting[0].text if waiting else end_of_pod(pod)
 
 
 def plain(text: str) -> str:

@@ -1,0 +1,198 @@
+"""`logs`: what a task's code printed, or Ray in one of its pods, as it comes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import codecs
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+from .. import kube
+from ..cluster.capsule import LogSource, place_of
+from ..cluster.logs import DRIVER, DashboardLog, dashboard_log, log_sources, mode_of
+from ..cluster.phase import needs_results
+from ..cluster.pods import HEAD
+from ..cluster.progress import Progress, line, progress_of
+from ..connector.results import ResultFiles
+from ..connector.snapshot import Snapshot, findings, take
+from ..errors import KubeRayError
+from ..settings import Settings
+from .output import print_text
+from .target import Target, name_problems, named, opened, settings_of
+
+_LOOK_SECONDS = 2.0
+_LAST_SECONDS = 3.0  # for the rest of a stream that has no end of its own
+
+
+def logs(arguments: argparse.Namespace) -> None:
+    """Nothing; the log is printed, and as it grows with --follow.
+
+    Raises:
+        ProblemsError: The arguments or the settings can't be used.
+        KubeRayError: There is no log, or it can't be read.
+    """
+    settings = settings_of(arguments, name_problems(arguments))
+    asyncio.run(_run(arguments, settings))
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
+    files = ResultFiles()
+    try:
+        async with await opened(arguments, settings, "logs") as client:
+            target = await named(client, arguments, settings)
+            await _Reader(client, files, settings, target, arguments.pod, follow=arguments.follow).read()
+    finally:
+        files.close()
+
+
+def _by_hand(snapshot: Snapshot) -> str:
+    """How else the driver's log of HTTPMode can be read, which lies in a file of the head's."""
+    head = next((pod.name for pod in snapshot.pods if pod.group == HEAD and not pod.terminating), "HEAD-POD")
+    file = f"/tmp/ray/session_latest/logs/job-driver-{snapshot.job.job_id}.log"
+    return f"; else: kubectl exec --namespace {snapshot.job.namespace} {head} -- cat {file}"
+
+
+class _Reader:
+    """Prints the logs of one task's pods.
+
+    Args:
+        client: The cluster.
+        files: Where a diagnosis lies.
+        settings: The platform's.
+        target: The RayJob.
+        which: Whose log, one of `cluster.logs.WHICH`.
+        follow: Whether to wait for it, and go on as it grows.
+    """
+
+    def __init__(
+        self,
+        client: kube.KubeClient,
+        files: ResultFiles,
+        settings: Settings,
+        target: Target,
+        which: str,
+        *,
+        follow: bool,
+    ) -> None:
+        self._client, self._files, self._settings, self._target = client, files, settings, target
+        self._which, self._follow, self._printed = which, follow, False
+
+    async def read(self) -> None:
+        """Nothing; the log is printed.
+
+        Raises:
+            KubeRayError: There is none, or it can't be read.
+        """
+        snapshot = await self._begun()
+        sources, dashboard = self._found(snapshot)
+        try:
+            if dashboard is not None:
+                await self._print_dashboard(dashboard)
+            else:
+                await self._print_pods(sources)
+        except kube.ApiError as error:
+            if isinstance(error, kube.Forbidden) or not await self._has_ended():
+                raise KubeRayError(f"{error}{_by_hand(snapshot) if dashboard else ''}") from error
+        if not self._printed and await self._has_ended():
+            await self._print_kept(snapshot)
+
+    async def _has_ended(self) -> bool:
+        try:
+            return needs_results((await self._look()).job)
+        except kube.NotFound:
+            return True
+
+    async def _look(self) -> Snapshot:
+        return await take(self._client, self._target.namespace, self._target.name, self._target.key)
+
+    def _found(self, snapshot: Snapshot) -> tuple[list[LogSource], DashboardLog | None]:
+        """Where the log is, as far as there is one."""
+        mode = mode_of(snapshot.manifest)
+        by_http = self._which == DRIVER and mode == "HTTPMode"
+        dashboard = dashboard_log(snapshot.job) if by_http and snapshot.job.started is not None else None
+        return log_sources(self._which, mode, snapshot.pods), dashboard
+
+    async def _begun(self) -> Snapshot:
+        """The task as soon as there is a log, or as it has ended. While it waits, the live line tells why.
+
+        Raises:
+            KubeRayError: There is none yet, and nobody waits for it.
+        """
+        shown = ""
+        while True:
+            snapshot = await self._look()
+            if any(self._found(snapshot)) or needs_results(snapshot.job):
+                return snapshot
+            progress = await self._progress(snapshot)
+            if not self._follow:
+                text = f"the {self._which} of {self._target} has no log yet: {line(progress)}"
+                raise KubeRayError(f"{text}; --follow waits for it")
+            told = line(replace(progress, elapsed=timedelta(0)))
+            if told != shown:
+                print(line(progress), file=sys.stderr, flush=True)
+            shown = told
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _progress(self, snapshot: Snapshot) -> Progress:
+        now = datetime.now(timezone.utc)
+        found = await findings(self._client, self._files, snapshot, self._settings, now)
+        return progress_of(found.verdict, snapshot.job, now=now)
+
+    async def _print_pods(self, sources: list[LogSource]) -> None:
+        """Prints the logs; of several at once each line begins with its pod."""
+        namespace, follow = self._target.namespace, self._follow
+        await asyncio.gather(
+            *(
+                self._print(
+                    self._client.stream_log(namespace, each.pod, container=each.container, follow=follow),
+                    f"[{each.pod}] " if len(sources) > 1 else "",
+                )
+                for each in sources
+            )
+        )
+
+    async def _print_dashboard(self, log: DashboardLog) -> None:
+        """Prints a log that Ray's dashboard shows; when it is followed, it has no end of its own."""
+        path, query = log.path(follow=self._follow), log.query()
+        printing = asyncio.create_task(
+            self._print(self._client.stream_service(self._target.namespace, log.service, path, query))
+        )
+        while not printing.done():
+            await asyncio.wait([printing], timeout=_LOOK_SECONDS)
+            if self._follow and not printing.done() and await self._has_ended():
+                await asyncio.wait([printing], timeout=_LAST_SECONDS)
+                printing.cancel()
+        with suppress(asyncio.CancelledError):
+            await printing
+
+    async def _print(self, pieces: AsyncGenerator[bytes, None], prefix: str = "") -> None:
+        """Prints the pieces as they come; with a prefix line by line."""
+        decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        async with aclosing(pieces) as opened_pieces:
+            async for piece in opened_pieces:
+                text = rest + decoder.decode(piece)
+                if prefix:
+                    *lines, rest = text.split("\n")
+                    text = "".join(f"{prefix}{each}\n" for each in lines)
+                print_text(text)
+                self._printed = True
+        if rest:
+            print_text(f"{prefix}{rest}\n")
+
+    async def _print_kept(self, snapshot: Snapshot) -> None:
+        """Prints what was kept of a log that is gone with its pod.
+
+        Raises:
+            KubeRayError: Nothing was.
+        """
+        gone, prefix = f"the log of the {self._which} of {self._target} is gone with its pod", snapshot.output_prefix
+        kept = await self._files.diagnosis(prefix) if prefix else ""
+        if not kept:
+            where = f"there is no {place_of(prefix)} that can be read" if prefix else "it has no output prefix"
+            raise KubeRayError(f"{gone}, and no diagnosis was kept: {where}")
+        print(f"{gone}; this was kept of it, in {place_of(prefix)}:", file=sys.stderr, flush=True)
+        print_text(kept)

@@ -1,0 +1,200 @@
+"""`logs`: whose log is printed, how it is followed, and what is said where there is none.
+
+Logs come from a kubelet, which an API server alone has not: a scripted server answers here, tests/e2e has real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flytekitplugins.kuberay.cli.program import _parser
+from flytekitplugins.kuberay.cluster.capsule import place_of
+from flytekitplugins.kuberay.cluster.logs import WHICH
+from flytekitplugins.kuberay.kube import Manifest
+from tests.cli.running import Ended
+from tests.cluster.scenes import CREATED, stamp
+from tests.kube.scripted import Reply, ScriptedServer, answer, failure, stream
+
+from .tasks import Command, our_job
+
+RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "rayJobInfo": {"startTime": stamp(CREATED)}}
+DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+BY_HTTP = {"dashboardURL": "c-head-svc.ns.svc.cluster.local:8265", "jobId": "j-1", "rayClusterName": "c"}
+
+
+def job(status: Manifest, prefix: str = "s3://b/x", **spec: Any) -> Reply:
+    """The answer to a get of RayJob ns/train in this state."""
+    manifest = our_job("train", prefix, **spec)
+    manifest["metadata"] |= {"namespace": "ns", "uid": "u", "creationTimestamp": stamp(CREATED)}
+    return answer({**manifest, "status": status})
+
+
+def pods(*found: tuple[str, str], state: str = "running") -> Reply:
+    """The answer to a list of its pods, each by name and group, whose containers are in this state."""
+    return answer({"items": [_pod(name, group, state) for name, group in found]})
+
+
+def _pod(name: str, group: str, state: str) -> Manifest:
+    kind = {"ray.io/node-type": "head" if group == "head" else "worker", "ray.io/group": group}
+    names = ["ray-head", "ray-job-submitter"] if group == "head" else ["main"]
+    metadata = {"name": name, "creationTimestamp": stamp(CREATED), "labels": {} if group == "submitter" else kind}
+    statuses = [{"name": each, "state": {state: {"startedAt": stamp(CREATED)}}} for each in names]
+    containers = [{"name": each} for each in names]
+    return {"metadata": metadata, "spec": {"containers": containers}, "status": {"containerStatuses": statuses}}
+
+
+def at_first(state: Reply, found: Reply) -> Iterable[Reply]:
+    """The answers until it is known how the task is: the RayJob is found, and read once more after its pods."""
+    return (state, found, state)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mode", "asked"),
+    [
+        pytest.param((), "K8sJobMode", ("s-1", "main"), id="the submitter has what the code printed"),
+        pytest.param((), "SidecarMode", ("h-1", "ray-job-submitter"), id="a sidecar of the head has it"),
+        pytest.param(("--pod", "submitter"), "K8sJobMode", ("s-1", "main"), id="the submitter by its name"),
+        pytest.param(("--pod", "head"), "HTTPMode", ("h-1", "ray-head"), id="Ray's head"),
+        pytest.param(("--pod", "worker"), "HTTPMode", ("w-1", "main"), id="an only worker"),
+    ],
+)
+async def test_a_log_is_printed_as_it_is(
+    command: Command,
+    server: ScriptedServer,
+    scripted_cluster: str,
+    arguments: tuple[str, ...],
+    mode: str,
+    asked: tuple[str, str],
+) -> None:
+    """Whole, and only that."""
+    found = pods(("s-1", "submitter"), ("h-1", "head"), ("w-1", "w"))
+    server.replies += [*at_first(job(RUNNING, submissionMode=mode), found), answer("größer\nlast, without an end")]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, *arguments)
+    assert ended == Ended(0, "größer\nlast, without an end", "")
+    pod, container = asked
+    assert (server.seen[-1].path, server.seen[-1].query) == (
+        f"/api/v1/namespaces/ns/pods/{pod}/log",
+        {"container": container},
+    )
+
+
+async def test_of_several_workers_each_line_tells_whose_it_is(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """Also where it comes in pieces, or has no end."""
+    found = pods(("w-1", "w"), ("w-2", "w"))
+    logs = [stream("a", "b\nc"), stream("a", "b\nc")]
+    server.replies += [*at_first(job(RUNNING), found), *logs]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--pod", "worker")
+    expected = [f"[{pod}] {line}" for pod in ("w-1", "w-2") for line in ("ab", "c")]
+    assert (ended.status, sorted(ended.out.splitlines())) == (0, expected)
+
+
+async def test_it_waits_for_what_is_followed(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
+    """The live line tells why, once for each reason; then the log is followed to its end."""
+    starting = job({"jobDeploymentStatus": "Initializing", "rayClusterName": "c"})
+    none, begun = pods(), pods(("s-1", "submitter"))
+    events = [answer({"items": []})] * 2
+    waiting = [none, starting, *events]
+    server.replies += [starting, *waiting, *waiting, begun, job(RUNNING), stream("printed\n"), begun, job(RUNNING)]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
+    assert (ended.status, ended.out) == (0, "printed\n")
+    (line,) = ended.err.splitlines()
+    assert line.startswith("INITIALIZING ")
+    assert line.endswith(" · the Ray cluster is starting")
+    followed = [seen.query for seen in server.seen if seen.path.endswith("/log")]
+    assert followed == [{"container": "main", "follow": "true"}]
+
+
+async def test_by_http_the_dashboard_is_asked(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
+    """Through the API server, with the caller's own rights."""
+    state = job({**RUNNING, **BY_HTTP}, submissionMode="HTTPMode")
+    server.replies += [*at_first(state, pods(("h-1", "head"))), answer("printed\n")]
+    assert await command("logs", "ns/train", "--kubeconfig", scripted_cluster) == Ended(0, "printed\n", "")
+    assert (server.seen[-1].path, server.seen[-1].query) == (
+        "/api/v1/namespaces/ns/services/c-head-svc:8265/proxy/api/v0/logs/file",
+        {"submission_id": "j-1", "lines": "-1", "format": "text"},
+    )
+
+
+async def test_by_http_following_ends_with_the_job(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """The dashboard's own stream has no end."""
+    running, found = job({**RUNNING, **BY_HTTP}, submissionMode="HTTPMode"), pods(("h-1", "head"))
+    done = job({**DONE, **BY_HTTP}, submissionMode="HTTPMode")
+    server.replies += [*at_first(running, found), stream("printed\n", then="hang"), found, running, found, done]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
+    assert ended == Ended(0, "printed\n", "")
+    assert server.seen[3].path.endswith("/proxy/api/v0/logs/stream")
+
+
+async def test_by_http_a_refusal_tells_how_else(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """As where Ray asks for a token: the file lies in the head."""
+    state = job({**RUNNING, **BY_HTTP}, submissionMode="HTTPMode")
+    found = pods(("h-1", "head"))
+    server.replies += [*at_first(state, found), answer("Unauthorized", 401), found, state]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster)
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == (
+        "error: get services/proxy c-head-svc:8265 in namespace ns: the answer was HTTP 401 without a Kubernetes"
+        " Status; else: kubectl exec --namespace ns h-1 -- cat /tmp/ray/session_latest/logs/job-driver-j-1.log\n"
+    )
+
+
+async def test_no_log_yet(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
+    """Why, and how to wait for it."""
+    found = pods(("s-1", "submitter"), ("h-1", "head"), state="waiting")
+    server.replies += [*at_first(job(RUNNING), found)]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster)
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith("error: the driver of ns/train has no log yet: RUNNING ")
+    assert ended.err.endswith("; --follow waits for it\n")
+
+
+@pytest.mark.parametrize("left", [pytest.param(True, id="the diagnosis"), pytest.param(False, id="nothing")])
+@pytest.mark.parametrize(
+    "seen",
+    [pytest.param(False, id="its pod is gone"), pytest.param(True, id="it goes as its log is asked for")],
+)
+async def test_a_log_that_is_gone(
+    command: Command, server: ScriptedServer, scripted_cluster: str, tmp_path: Path, *, left: bool, seen: bool
+) -> None:
+    """What was kept of it is printed, in its stead."""
+    prefix = str(tmp_path)
+    if left:
+        Path(place_of(prefix)).write_text("# FAILED: it was so\n")
+    state, found = job(DONE, prefix), pods(("s-1", "submitter")) if seen else pods()
+    server.replies += at_first(state, found)
+    if seen:
+        server.replies += [failure(404, "NotFound", "no such pod", name="s-1"), found, state]
+    server.replies += [found, state]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
+    gone = "the log of the driver of ns/train is gone with its pod"
+    if left:
+        assert ended == Ended(0, "# FAILED: it was so\n", f"{gone}; this was kept of it, in {place_of(prefix)}:\n")
+    else:
+        missing = f"there is no {place_of(prefix)} that can be read"
+        assert ended == Ended(1, "", f"error: {gone}, and no diagnosis was kept: {missing}\n")
+
+
+async def test_a_log_that_breaks_off(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
+    """What came is printed, and the status tells."""
+    found = pods(("s-1", "submitter"))
+    server.replies += [*at_first(job(RUNNING), found), stream("printed\n", then="break"), found, job(RUNNING)]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
+    assert ended == Ended(
+        1, "printed\n", "error: get pods/log s-1 in namespace ns: can't talk to the API server: its answer broke off\n"
+    )
+
+
+def test_each_kind_of_pod_can_be_named() -> None:
+    """The parser, which must load quickly, has the names of its own."""
+    for which in WHICH:
+        assert _parser().parse_args(["logs", "x", "--pod", which]).pod == which
