@@ -79,6 +79,13 @@ def test_what_templates_ask_for_is_kept(ray: dict[str, Any], expected: dict[str,
     assert kept(TASK, ray) == expected
 
 
+def test_what_a_task_does_not_say_is_not_kept() -> None:
+    """A task that no registration gave a version has none."""
+    assert kept(container_task(id={"name": "tasks.train"}), template("{{ .taskID }}{{ .taskVersion }}")) == {
+        "taskid": "tasks.train"
+    }
+
+
 def test_what_the_history_servers_template_asks_for_is_kept() -> None:
     """It is a setting of our own."""
     own = {"history-server-url-template": "https://h/{{ .executionName }}"}

@@ -129,6 +129,11 @@ def test_a_link_with_an_unresolved_variable_is_left_out(changed: dict[str, Any],
     assert shown(own, [WORKER], of=replace(JOB, **changed)) == {"N": "https://n"}
 
 
+def test_a_link_whose_name_has_an_unresolved_variable_is_left_out() -> None:
+    """As half a name says nothing."""
+    assert shown(settings({"displayName": "On {{ .nodeName }}", "templateUris": "https://x"}), [WORKER]) == {}
+
+
 def test_a_name_may_have_variables() -> None:
     """Those of a pod tell the links apart, without more."""
     own = settings({"displayName": "Log of {{ .podName }}", "templateUris": "https://x/{{ .podName }}"})
@@ -262,7 +267,11 @@ STACKDRIVER = (
             id="Google Cloud Logging, by a template",
         ),
         pytest.param({"kubernetes-url": "https://k8s", "cloudwatch-template-uri": "x"}, {}, id="none is switched on"),
-        pytest.param({"kubernetes-enabled": True, "cloudwatch-enabled": True}, {}, id="no place is named"),
+        pytest.param(
+            {f"{name}-enabled": True for name in ("kubernetes", "cloudwatch", "stackdriver")},
+            {},
+            id="no place is named",
+        ),
     ],
 )
 def test_flytes_own_log_links(logs: dict[str, Any], expected: dict[str, str]) -> None:
@@ -300,6 +309,11 @@ def test_a_dynamic_link_is_shown_where_the_task_chooses_it(
     """By `link_type` of its config, with what else stands there."""
     of = replace(JOB, link_values={"link_type": chosen, "taskconfig.port": "8080"})
     assert shown(parse_settings({"plugins": {"ray": {"logs": logs}}}), [HEAD], of=of) == expected
+
+
+def test_a_dynamic_link_without_a_name_is_never_shown() -> None:
+    """No task can choose it, and one that chooses nothing has not."""
+    assert shown(settings({"dynamicTemplateUris": "https://x"})) == {}
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,9 @@ META = "s3://bucket/metadata/propeller/p-d-f1"
         pytest.param(f"{META}/n0/data/0/dn1/0/dn12/0/dn0/0/n3/1", "flhi1xbi-0-n3", id="deep within, hashed on the way"),
         pytest.param(f"{META}/first-training-step/data/0/n1/0", "fg6nyhua", id="hashed at the end"),
         pytest.param(f"{META}/long-node-name-of-a-user/data/0", "fo6q41eq", id="of a long name"),
-        pytest.param("/tmp/direct/0", "n0", id="another kind of prefix"),
-        pytest.param(f"{META}/n0/data", "n0", id="a prefix without attempt"),
+        pytest.param("s3://bucket/of-a-direct-run/0", "n0", id="another kind of prefix"),
+        pytest.param(f"{META}/n7/raw/0", "n0", id="another folder in the execution's"),
+        pytest.param(f"{META}/n7/data", "n0", id="a prefix without attempt"),
     ],
 )
 def test_a_nodes_id_is_flyteadmins(prefix: str, expected: str) -> None:

@@ -128,7 +128,7 @@ def _links(template: TemplateLogPlugin | None, values: Mapping[str, str], source
 def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
     """The head and the submitter that count now, then some workers, of all groups in turn."""
     groups: dict[str, list[PodView]] = {HEAD: [], SUBMITTER: []}
-    for pod in sorted(pods, key=lambda pod: (pod.terminating, pod.created, pod.name)):
+    for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
         if pod.cluster in ("", job.cluster):
             groups.setdefault(pod.group, []).append(pod)
     for kind in (HEAD, SUBMITTER):
@@ -142,7 +142,7 @@ def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
 def _main_sources(kind: str, pod: PodView) -> Iterator[_Source]:
     """A head or submitter, and the submitter that runs beside a head."""
     yield _Source(kind, pod, ray_container(pod))
-    beside = (each for each in pod.containers if kind == HEAD and each.name == _SUBMITTER_CONTAINER)
+    beside = (each for each in pod.containers if each.name == _SUBMITTER_CONTAINER)
     yield from (_Source(SUBMITTER, pod, container) for container in beside)
 
 
