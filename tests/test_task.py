@@ -14,7 +14,7 @@ from flytekit.tools.translator import get_serializable
 from google.protobuf.json_format import MessageToDict
 
 from flytekitplugins.kuberay import ConfigError, KubeRayError, RayJobConfig, WorkerNodeConfig
-from flytekitplugins.kuberay.task import DEFAULT_EXCLUDES, init_with_working_dir
+from flytekitplugins.kuberay.task import DEFAULT_EXCLUDES, init_with_working_dir, refuse_open_ray
 from flytekitplugins.kuberay.wire import from_config, from_template
 
 IMAGE = Image(name="default", fqn="registry/app", tag="1")
@@ -182,6 +182,35 @@ def test_other_failures_of_ray_pass_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(ConnectionError) as caught:
         init_with_working_dir(RecordedInit(failure), tmp_path, [])
     assert caught.value is failure
+
+
+def refusal_of_open_ray(version: str, mode: str | None) -> str:
+    """Why a task does not run with this Ray; "" where it does."""
+    try:
+        refuse_open_ray(version, mode)
+    except KubeRayError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "refused"),
+    [
+        pytest.param("2.52.0", "token", False, id="the first that can"),
+        pytest.param("3.0.0.dev0", "token", False, id="a newer one"),
+        pytest.param("2.51.1", "token", True, id="the last that can't"),
+        pytest.param("2.9.3", "token", True, id="an older one"),
+        pytest.param("2.9.3", None, False, id="an old one that is not told to"),
+        pytest.param("2.9.3", "disabled", False, id="an old one that is told not to"),
+    ],
+)
+def test_a_ray_that_is_open_though_it_should_not_is_refused(version: str, mode: str | None, refused: bool) -> None:
+    """KubeRay can't see what the image holds, and a Ray before 2.52 does not read what it is told."""
+    text = (
+        "the Ray cluster was to ask for a token (authOptions, plugins.kuberay.ray-auth), but the image's Ray"
+        f" {version} can't; use an image with Ray 2.52 or newer"
+    )
+    assert refusal_of_open_ray(version, mode) == (text if refused else "")
 
 
 WORKFLOW = """

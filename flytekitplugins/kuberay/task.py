@@ -107,13 +107,15 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         """The parameters as they are; Ray is ready afterwards.
 
         Raises:
-            KubeRayError: Ray is not installed, or the working directory is too large for it.
+            KubeRayError: Ray is not installed, it can't ask for a token where it should, or the working directory is
+                too large for it.
         """
         config = self._ray_config()
         state = FlyteContextManager.current_context().execution_state
         if state is None or state.is_local_execution():
             _ray().init(address=config.address, ignore_reinit_error=True)
         else:
+            refuse_open_ray(_ray().__version__, os.environ.get("RAY_AUTH_MODE"))
             excludes = [*DEFAULT_EXCLUDES, *(config.excludes or ())]
             init_with_working_dir(_ray().init, Path.cwd(), excludes, address=config.address)
         return user_params  # type: ignore[return-value]  # flytekit's Task and PythonTask disagree on None
@@ -224,6 +226,23 @@ def _ray() -> Any:
     except ModuleNotFoundError as error:
         remedy = "install flytekitplugins-kuberay[ray] here, or the Ray of the cluster's images"
         raise KubeRayError(f"Ray is not installed, and the task can't run without it; {remedy}") from error
+
+
+def refuse_open_ray(version: str, auth_mode: str | None) -> None:
+    """Nothing; Ray asks for a token, where KubeRay told it to.
+
+    Args:
+        version: Ray's, which nobody outside the image knows.
+        auth_mode: RAY_AUTH_MODE, to which a Ray before 2.52 is deaf.
+
+    Raises:
+        KubeRayError: It does not, so that everybody in the cluster's network could run code here.
+    """
+    if auth_mode == "token" and tuple(map(int, version.split(".")[:2])) < (2, 52):
+        raise KubeRayError(
+            "the Ray cluster was to ask for a token (authOptions, plugins.kuberay.ray-auth), but the image's Ray"
+            f" {version} can't; use an image with Ray 2.52 or newer"
+        )
 
 
 def init_with_working_dir(
