@@ -105,7 +105,7 @@ def head_lost() -> int:
 
 
 @task(task_config=with_worker(), requests=REQUESTS, limits=LIMITS, retries=1)
-def head_lost_unseen() -> int:
+def unseen() -> int:
     """The same, called by who asks once a minute."""
     leave()
     time.sleep(0 if attempt() else 300)
@@ -129,7 +129,7 @@ def worker_lost() -> int:
 def submitter_lost() -> int:
     """Runs for a while."""
     leave()
-    time.sleep(25)
+    time.sleep(40)
     return 1
 
 
@@ -193,7 +193,7 @@ def aborted_waiting() -> None:
 
 
 @task(task_config=late_worker(), requests=REQUESTS, limits=LIMITS)
-def aborted_starting() -> None:
+def aborted_coming() -> None:
     """Waits for a worker that comes late."""
     until_aborted()
 
@@ -228,7 +228,7 @@ def late() -> int:
 
 
 @task(task_config=late_worker(), requests=REQUESTS, limits=LIMITS, retries=1)
-def head_lost_early() -> int:
+def early() -> int:
     """Its attempt's number; its head is lost before the worker is there."""
     leave()
     time.sleep(5)
