@@ -1,4 +1,4 @@
-"""Every golden case once through gRPC: the cluster gets what `render` prints, and takes it."""
+"""Every golden case once through gRPC: the cluster gets what `render` prints, and what the connector adds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import grpc
 import pytest
 from flyteidl.admin.agent_pb2 import TaskExecutionMetadata
 
+from flytekitplugins.kuberay.cluster.last_head import ANNOTATION, with_last_head
 from flytekitplugins.kuberay.errors import TaskError
 from flytekitplugins.kuberay.kube import POD_TEMPLATES, RAYJOBS, ApiKubeClient, Manifest
 from flytekitplugins.kuberay.pod.base import find_base_template
@@ -40,7 +41,11 @@ async def moved(case: Case, client: ApiKubeClient, stack: AsyncExitStack) -> Cas
     execution.CopyFrom(task.execution)
     execution.namespace = new(execution.namespace)
     task = replace(task, execution=execution)
-    own = replace(settings.kuberay, platform_namespace=new(settings.kuberay.platform_namespace))
+    own = replace(
+        settings.kuberay,
+        platform_namespace=new(settings.kuberay.platform_namespace),
+        readiness_probes=settings.kuberay.readiness_probes or "operator",  # what `render` takes
+    )
     settings = replace(settings, kuberay=own)
     return replace(case, task=task, settings=settings, base=find_base_template(stored, task, settings))
 
@@ -59,7 +64,7 @@ async def test_golden_case_over_grpc(path: Path, api_server: ApiServer, client: 
         service = service_over(await ApiKubeClient.open(api_server.kubeconfig), case.settings)
         caller = await stack.enter_async_context(serving(service))
         try:
-            expected = case.build()
+            expected = with_last_head(case.build())
         except TaskError as error:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await caller.create(case.task)
@@ -97,6 +102,8 @@ def _essence(job: Manifest) -> dict[str, Any]:
 
 
 def _differences(case: Case, got: Manifest) -> list[str]:
-    """Where the RayJob differs from what the case expects, but for the namespace and what the API server adds."""
-    placed = {**got, "metadata": {**got["metadata"], "namespace": case.task.execution.namespace}}
+    """Where the RayJob differs from what the case expects, but for the namespace and what is added to the build."""
+    annotations = {key: value for key, value in got["metadata"]["annotations"].items() if key != ANNOTATION}
+    metadata = {**got["metadata"], "annotations": annotations, "namespace": case.task.execution.namespace}
+    placed = {**got, "metadata": metadata}
     return [line for line in differences(case.raw["expected"], placed) if ": expected null, got " not in line]

@@ -20,6 +20,7 @@ from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 from .. import kube
 from ..cluster.fields import in_users_words
 from ..cluster.job import build_ray_job, deadlines_of
+from ..cluster.last_head import with_last_head
 from ..cluster.links import Link
 from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
 from ..cluster.operator import Fitted, fitted, settings_for
@@ -173,7 +174,8 @@ class RayJobService:
         """The task's RayJob, as the KubeRay here knows it."""
         base = await self._base_template(task, deadline)
         operator = await self._installed.known()
-        return fitted(build_ray_job(task, settings_for(self._settings, operator), base), operator)
+        job = build_ray_job(task, settings_for(self._settings, operator), base)
+        return fitted(with_last_head(job), operator)
 
     async def logs(self, metadata: JobMetadata) -> str:
         """The end of what the task's code printed, or why there is none. Raises nothing for a fault that may pass."""
