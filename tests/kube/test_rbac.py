@@ -9,7 +9,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from flytekitplugins.kuberay.kube import (
     ApiKubeClient,
     Forbidden,
     Manifest,
+    NotFound,
     Resource,
 )
 
@@ -39,7 +40,7 @@ DOCUMENTS = list(yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "rba
 RULES: dict[str, list[Manifest]] = {
     document["metadata"]["name"]: document["rules"] for document in DOCUMENTS if document["kind"] == "ClusterRole"
 }
-CONNECTOR, SWEEP = "flyte-kuberay", "flyte-kuberay-sweep"
+CONNECTOR, TERMINAL, SWEEP = "flyte-kuberay", "flyte-kuberay-terminal", "flyte-kuberay-sweep"
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
@@ -53,6 +54,12 @@ async def opened(client: ApiKubeClient, resource: Resource) -> None:
     version = (await client.list_page(resource, None, limit=1)).resource_version
     async with aclosing(client.watch(resource, None, resource_version=version)) as events:
         await anext(events)
+
+
+async def asked(client: ApiKubeClient, namespace: str) -> None:
+    """A question to a Service, which is not there."""
+    with suppress(NotFound):
+        await anext(client.stream_service(namespace, "head-svc:8265", "api/jobs/"))
 
 
 CONNECTOR_CALLS: dict[Right, Do] = {
@@ -72,7 +79,16 @@ SWEEP_CALLS: dict[Right, Do] = {
     ("rayjobs", "delete"): lambda c, ns: c.delete(RAYJOBS, ns, "held"),
     ("flyteworkflows", "get"): lambda c, ns: c.get(FLYTE_WORKFLOWS, ns, "workflow"),
 }
-CALLS = {CONNECTOR: CONNECTOR_CALLS, SWEEP: SWEEP_CALLS}
+TERMINAL_CALLS: dict[Right, Do] = {
+    ("rayjobs", "get"): lambda c, ns: c.get(RAYJOBS, ns, "job"),
+    ("rayjobs", "list"): lambda c, ns: c.list(RAYJOBS, None),
+    ("rayjobs", "delete"): lambda c, ns: c.delete(RAYJOBS, ns, "held"),
+    ("pods", "list"): lambda c, ns: c.list(PODS, ns),
+    ("pods/log", "get"): lambda c, ns: c.read_log(ns, "pod"),
+    ("events", "list"): lambda c, ns: c.list(EVENTS, ns),
+    ("services/proxy", "get"): asked,
+}
+CALLS = {CONNECTOR: CONNECTOR_CALLS, TERMINAL: TERMINAL_CALLS, SWEEP: SWEEP_CALLS}
 EACH_ROLE = pytest.mark.parametrize("connector", CALLS, indirect=True)
 EACH_RIGHT = pytest.mark.parametrize(
     ("connector", "right"),
