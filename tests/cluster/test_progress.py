@@ -10,10 +10,11 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from flytekitplugins.kuberay.cluster.links import Link
 from flytekitplugins.kuberay.cluster.phase import Verdict
-from flytekitplugins.kuberay.cluster.progress import Progress, line, progress_of
+from flytekitplugins.kuberay.cluster.pods import PodView
+from flytekitplugins.kuberay.cluster.progress import Progress, line, news_of, progress_of, state_of
 from flytekitplugins.kuberay.cluster.status import JobView
 
-from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, job, stuck
+from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, failed, job, pod, stuck
 
 WANTING = replace(STARTING, workers_ready=1, workers_wanted=2)
 LINK = Link("Ray Dashboard", "http://dashboard")
@@ -79,3 +80,36 @@ def test_a_caller_may_count_from_elsewhere() -> None:
     """A direct run waits before its RayJob is there, and after it is gone."""
     shown = progress_of(at_start().verdict(), None, [LINK], now=NOW, begun=ago(seconds=42))
     assert shown == Progress("INITIALIZING", "the Ray cluster is starting", 0, 0, timedelta(seconds=42), (LINK,))
+
+
+def test_time_alone_is_no_news() -> None:
+    """Neither the clock nor how long something waits."""
+    soon, later = (
+        progress_of(
+            Verdict(TaskExecution.QUEUED, f"head: no room ({age}); w: no room ({age})"), STARTING, now=NOW, begun=begun
+        )
+        for age, begun in (("45s", ago(seconds=45)), ("2h5m", ago(hours=2)))
+    )
+    assert line(soon) != line(later)
+    assert news_of(soon) == news_of(later) == "QUEUED 0/0 head: no room; w: no room"
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(pod(), "", id="up"),
+        pytest.param(stuck("w", "ErrImagePull", "no"), "container ray-worker: ErrImagePull: no", id="not up"),
+        pytest.param(
+            failed("head", 137, "OOMKilled"),
+            "pod train-c1-head-1: container ray-head ended with exit code 137 (OOMKilled)",
+            id="ended",
+        ),
+        pytest.param(
+            failed("submitter", 0), "pod train-c1-submitter-1: failed", id="a submitter, for which none waits"
+        ),
+        pytest.param(pod(deleted=True), "being deleted", id="going"),
+    ],
+)
+def test_what_is_told_of_a_pod(seen: PodView, expected: str) -> None:
+    """In its row of a table."""
+    assert state_of(seen) == expected

@@ -8,15 +8,14 @@ import codecs
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 from .. import kube
 from ..cluster.capsule import LogSource, place_of
 from ..cluster.logs import DRIVER, DashboardLog, dashboard_log, log_sources, mode_of
 from ..cluster.phase import needs_results
 from ..cluster.pods import HEAD
-from ..cluster.progress import Progress, line, progress_of
+from ..cluster.progress import Progress, line, news_of, progress_of
 from ..connector.results import ResultFiles
 from ..connector.snapshot import Snapshot, findings, take
 from ..errors import KubeRayError
@@ -131,10 +130,9 @@ class _Reader:
             if not self._follow:
                 text = f"the {self._which} of {self._target} has no log yet: {line(progress)}"
                 raise KubeRayError(f"{text}; --follow waits for it")
-            told = line(replace(progress, elapsed=timedelta(0)))
-            if told != shown:
+            if news_of(progress) != shown:
                 print(line(progress), file=sys.stderr, flush=True)
-            shown = told
+            shown = news_of(progress)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _progress(self, snapshot: Snapshot) -> Progress:

@@ -16,6 +16,9 @@ from .pods import PodView
 from .status import JobView
 
 _SEPARATOR = " · "
+_AGE = re.compile(r" \((?:\d+[hms])+\)")
+"""How long something waits already, as `(3m)`: of itself no news."""
+
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 """What logs and registries may say to a terminal: colours, or worse."""
 
@@ -72,6 +75,11 @@ def line(progress: Progress) -> str:
     first, *rest = plain(progress.why).splitlines() or [""]
     why = f"{first.rstrip()} ..." if rest else first
     return _SEPARATOR.join(filter(None, (f"{progress.phase} {_clock(progress.elapsed)}", workers, why)))
+
+
+def news_of(progress: Progress) -> str:
+    """What has to change for another line to be worth it."""
+    return _AGE.sub("", f"{progress.phase} {progress.ready}/{progress.wanted} {progress.why}")
 
 
 def state_of(pod: PodView) -> str:

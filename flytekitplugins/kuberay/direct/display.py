@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from types import TracebackType
 from typing import TextIO
@@ -12,11 +11,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..cluster.progress import Progress, line, plain
+from ..cluster.progress import Progress, line, news_of, plain
 
 _FRAMES = 4.0  # a second
-_AGE = re.compile(r" \((?:\d+[hms])+\)")
-"""How long something waits already, as `(3m)`: of itself no news."""
 
 
 class Display:
@@ -50,7 +47,7 @@ class Display:
             self._link(link.name, link.uri)
         if self._console.is_terminal and not progress.ended:
             self._live.update(Spinner("dots", Text(f"{self._name}: {line(progress)}")))
-        elif (news := _news_of(progress)) != self._news:
+        elif (news := news_of(progress)) != self._news:
             self._news = news
             self.say(line(progress))
 
@@ -62,8 +59,3 @@ class Display:
         if uri not in self._linked:
             self._linked.add(uri)
             self.say(f"{name}: {uri}")
-
-
-def _news_of(progress: Progress) -> str:
-    """What has to change for another line to be worth it."""
-    return _AGE.sub("", f"{progress.phase} {progress.ready}/{progress.wanted} {progress.why}")
