@@ -101,11 +101,13 @@ def test_time_alone_is_no_news() -> None:
         pytest.param(stuck("w", "ErrImagePull", "no"), "container ray-worker: ErrImagePull: no", id="not up"),
         pytest.param(
             failed("head", 137, "OOMKilled"),
-            "pod train-c1-head-1: container ray-head ended with exit code 137 (OOMKilled)",
+            "container ray-head ended with exit code 137 (OOMKilled)",
             id="ended",
         ),
         pytest.param(
-            failed("submitter", 0), "pod train-c1-submitter-1: failed", id="a submitter, for which none waits"
+            failed("submitter", 2),
+            "container ray-job-submitter ended with exit code 2",
+            id="a submitter that ended, for which nobody waits",
         ),
         pytest.param(pod(deleted=True), "being deleted", id="going"),
     ],

@@ -87,7 +87,7 @@ def state_of(pod: PodView) -> str:
     if pod.terminating:
         return "being deleted"
     waiting = waiting_groups([pod])
-    return waiting[0].text if waiting else end_of_pod(pod)
+    return (waiting[0].text if waiting else end_of_pod(pod)).removeprefix(f"pod {pod.name}: ")
 
 
 def plain(text: str) -> str:
