@@ -44,13 +44,26 @@ _ROOT_KEYS = {
     "ROOT_ACCESS_KEY_ID": STORE["FLYTE_AWS_ACCESS_KEY_ID"],
     "ROOT_SECRET_ACCESS_KEY": STORE["FLYTE_AWS_SECRET_ACCESS_KEY"],
 }
+_API = "/api/v1/namespaces/{{ .namespace }}"  # links whose addresses tests can ask the API server for
 _SETTINGS = {
     "plugins": {
+        "ray": {
+            "dashboardURLTemplate": {"templateUris": _API + "/services/{{ .rayHeadService }}:8265/proxy/api/version"},
+            "logs": {
+                "templates": {
+                    "displayName": "Log",
+                    "templateUris": _API + "/pods/{{ .podName }}/log?container={{ .containerName }}",
+                }
+            },
+        },
         "k8s": {
             "default-env-vars": [{name: value} for name, value in STORE.items()],
             "image-pull-backoff-grace-period": "10s",
         },
-        "kuberay": {"submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}}},
+        "kuberay": {
+            "submitter-resources": {"requests": {"cpu": "50m", "memory": "100Mi"}},
+            "history-server-url-template": "https://history/{{ .rayClusterName }}/{{ .rayJobID }}/{{ .nodeID }}",
+        },
     }
 }
 _KINDS = "rayjobs,rayclusters,jobs,pods,services"
@@ -139,13 +152,17 @@ class Node:
         logs = (f"{path.name}\n{path.read_text()[-5000:]}" for path in sorted(self.folder.glob("*.log")))
         return "\n\n".join([seen, *logs])
 
+    def entered(self, *command: str, kubeconfig: str = "") -> list[str]:
+        """The command line that runs in the node's network, with another kubeconfig than the administrator's."""
+        return [str(CLUSTER / "enter"), *(["env", f"KUBECONFIG={kubeconfig}"] if kubeconfig else []), *command]
+
     @contextmanager
     def serving(self, port: int, *command: str, env: Mapping[str, str]) -> Iterator[None]:
         """A process that listens on a port of the node's; it ends with the block, and its log lies in the folder."""
         log = self.folder / f"{Path(command[0]).name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [CLUSTER / "enter", *command],
+                self.entered(*command, kubeconfig=env.get("KUBECONFIG", "")),
                 cwd=self.folder,
                 env=self.environ(env),
                 stdin=subprocess.DEVNULL,

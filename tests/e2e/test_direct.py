@@ -6,6 +6,7 @@ The person's rights are those of deploy/rbac.yaml in one namespace. What is run 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from .node import BUCKET, CLUSTER, IMAGE, NAMESPACE, STORE, Node, kubeconfig_of
+from .node import BUCKET, IMAGE, NAMESPACE, STORE, Node, kubeconfig_of
 
 CORE, FULL = pytest.mark.e2e, pytest.mark.e2e_full
 WORKFLOWS = Path(__file__).parent / "workflows"
@@ -38,11 +39,10 @@ def start(node: Node, kubeconfig: Path) -> Iterator[Start]:
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         where = ["--raw-output-data-prefix", f"s3://{BUCKET}/direct", "--image", IMAGE]
-        environ = {**STORE, "KUBECONFIG": str(kubeconfig), "FLYTE_KUBERAY_CONFIG": str(node.folder / "settings.yaml")}
+        environ = {**STORE, "FLYTE_KUBERAY_CONFIG": str(node.folder / "settings.yaml")}
         pyflyte = str(Path(sys.executable).with_name("pyflyte"))
-        command = [str(CLUSTER / "enter"), pyflyte, "run", *where, "direct.py", *arguments]
         run = subprocess.Popen(
-            command,
+            node.entered(pyflyte, "run", *where, "direct.py", *arguments, kubeconfig=str(kubeconfig)),
             cwd=WORKFLOWS,
             env=node.environ(environ),
             stdout=subprocess.PIPE,
@@ -79,8 +79,9 @@ def test_a_workflow_prints_its_result_and_a_task_raises(start: Start, node: Node
     status, printed, said = ended(through)
     assert (status, printed.splitlines()[-1]) == (0, "5 from the template, from the pod, True")
     assert said.startswith("Ray tasks run on the cluster: context ") and f", namespace {NAMESPACE} (" in said
-    phases = [line.split(" ")[1] for line in said.splitlines()[2:]]
+    phases = re.findall(r"^direct\.total: ([A-Z]+) \d", said, re.MULTILINE)
     assert list(dict.fromkeys(phases)) == ["QUEUED", "INITIALIZING", "RUNNING", "SUCCEEDED"]
+    assert "direct.total: Ray Dashboard: " in said
 
     status, printed, said = ended(unfit)
     assert status == 1
