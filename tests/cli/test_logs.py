@@ -100,7 +100,7 @@ async def test_it_waits_for_what_is_followed(command: Command, server: ScriptedS
     none, begun = pods(), pods(("s-1", "submitter"))
     events = [answer({"items": []})] * 2
     waiting = [none, starting, *events]
-    server.replies += [starting, *waiting, *waiting, begun, job(RUNNING), stream("printed\n"), begun, job(RUNNING)]
+    server.replies += [starting, *waiting, *waiting, begun, job(RUNNING), stream("printed\n")]
     ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
     assert (ended.status, ended.out) == (0, "printed\n")
     (line,) = ended.err.splitlines()
@@ -174,7 +174,6 @@ async def test_a_log_that_is_gone(
     server.replies += at_first(state, found)
     if seen:
         server.replies += [failure(404, "NotFound", "no such pod", name="s-1"), found, state]
-    server.replies += [found, state]
     ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
     gone = "the log of the driver of ns/train is gone with its pod"
     if left:

@@ -91,13 +91,15 @@ class _Reader:
         try:
             if dashboard is not None:
                 await self._print_dashboard(dashboard)
-            else:
+            elif sources:
                 await self._print_pods(sources)
+            else:
+                await self._print_kept(snapshot)
         except kube.ApiError as error:
             if isinstance(error, kube.Forbidden) or not await self._has_ended():
                 raise KubeRayError(f"{error}{_by_hand(snapshot) if dashboard else ''}") from error
-        if not self._printed and await self._has_ended():
-            await self._print_kept(snapshot)
+            if not self._printed:
+                await self._print_kept(snapshot)
 
     async def _has_ended(self) -> bool:
         try:
