@@ -29,7 +29,8 @@ PROJECT, DOMAIN = NAMESPACE.rsplit("-", 1)
 _VERSION = "e2e"
 _CODE = "code/fast.tar.gz"
 _NODE_ID = "n0"
-_IN_NAME = {"": "", "K8sJobMode": "-job", "HTTPMode": "-http", "SidecarMode": "-sidecar"}
+_IN_NAME = {"": "", "K8sJobMode": "-job", "HTTPMode": "-http", "SidecarMode": "-side"}
+_LONGEST = 20  # of an execution's name, as Flyte makes them: names in the cluster begin with it whole
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,11 @@ class Execution:
             assert time.monotonic() < deadline, f"{self.name} is not {phase} after {within:g} s"
             time.sleep(0.1)
 
+    def links(self, phase: str) -> dict[str, str]:
+        """The addresses of the links that came with a phase of the task's, by their names."""
+        event = next(event for event in self._events if (event["event"], event.get("phase")) == ("task", phase))
+        return {log["name"]: log["uri"] for log in event["logs"] or []}
+
     def end(self) -> Run:
         """What came of it."""
         self._reader.join()
@@ -191,6 +197,7 @@ class Propeller:
         """
         self._upload_module_of(task)
         execution = task.name.rpartition(".")[2].replace("_", "-") + _IN_NAME[mode]
+        assert len(execution) <= _LONGEST, execution
         template = _template(task)
         if args is not None:
             template["container"]["args"] = list(args)
@@ -202,7 +209,7 @@ class Propeller:
         case.write_text(json.dumps(_case(execution, task, template, inputs), ensure_ascii=False))
         where = ["--endpoint", self._node.connector, "--output-dir", str(self._node.store), "--case", str(case)]
         command: list[str | Path] = [CLUSTER / "enter", self._client, "run", *where]
-        command += ["--resync", "1s", "--timeout", "240s", *options]
+        command += ["--resync", "1s", "--timeout", "360s", *options]
         process = subprocess.Popen(command, env=self._node.environ(), stdout=subprocess.PIPE, text=True)
         return Execution(execution, task, process, self._announce)
 
