@@ -8,7 +8,7 @@ export RAY_AUTH_MODE := disabled
 export PYTHON MAKECMDGOALS
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test test-e2e e2e-full test-faults test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench lock clean
+.PHONY: help set-up demo test test-e2e e2e-full test-faults test-packaging test-lowest coverage golden-report lint types contracts format golden docs bench bench-cluster lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s%s\n", $$1, $$2}'
@@ -69,6 +69,10 @@ bench: set-up ## Print what this package costs, as ratios measured in one run
 	$(BIN)/python -m bench.run
 	$(BIN)/python -m bench.build
 	$(BIN)/python -m bench.connector
+
+bench-cluster: set-up ## Time a task on a real node, and write docs/start-up.* anew (a quarter of an hour); ARGS="--rounds 1"
+	$(BIN)/python -m bench.cluster $(ARGS)
+	$(BIN)/python -m tools.start_up
 
 golden-report: set-up ## Print how our RayJobs differ from those of Flyte's Go code, case by case
 	$(BIN)/python -m tools.golden_report

@@ -27,7 +27,7 @@ from .node import BUCKET, CLUSTER, IMAGE, NAMESPACE, Node
 
 PROJECT, DOMAIN = NAMESPACE.rsplit("-", 1)
 _VERSION = "e2e"
-_CODE = "code/fast.tar.gz"
+CODE = "code/fast.tar.gz"
 _NODE_ID = "n0"
 _IN_NAME = {"": "", "K8sJobMode": "-job", "HTTPMode": "-http", "SidecarMode": "-side"}
 _LONGEST = 20  # of an execution's name, as Flyte makes them: names in the cluster begin with it whole
@@ -198,7 +198,7 @@ class Propeller:
         self._upload_module_of(task)
         execution = task.name.rpartition(".")[2].replace("_", "-") + _IN_NAME[mode]
         assert len(execution) <= _LONGEST, execution
-        template = _template(task)
+        template = template_of(task)
         if args is not None:
             template["container"]["args"] = list(args)
         if mode:
@@ -206,7 +206,7 @@ class Propeller:
             extras = json.loads(config.get("kuberay", '{"version": 1}'))
             config["kuberay"] = json.dumps(extras | {"submissionMode": mode})
         case = self._node.folder / f"{execution}.json"
-        case.write_text(json.dumps(_case(execution, task, template, inputs), ensure_ascii=False))
+        case.write_text(json.dumps(case_of(execution, task, template, inputs), ensure_ascii=False))
         where = ["--endpoint", self._node.connector, "--output-dir", str(self._node.store), "--case", str(case)]
         command: list[str | Path] = [CLUSTER / "enter", self._client, "run", *where]
         command += ["--resync", "1s", "--timeout", "360s", *options]
@@ -215,13 +215,13 @@ class Propeller:
 
     def _upload_module_of(self, task: PythonFunctionTask[Any]) -> None:
         module = Path(task.task_function.__code__.co_filename)
-        target = self._node.store / BUCKET / _CODE
+        target = self._node.store / BUCKET / CODE
         target.parent.mkdir(exist_ok=True)
         with tarfile.open(target, "w:gz") as archive:
             archive.add(module, module.name)
 
 
-def _case(
+def case_of(
     execution: str, task: PythonFunctionTask[Any], template: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A case as propeller-client reads it."""
@@ -243,9 +243,9 @@ def _case(
     }
 
 
-def _template(task: PythonFunctionTask[Any]) -> dict[str, Any]:
+def template_of(task: PythonFunctionTask[Any]) -> dict[str, Any]:
     """The task template that `pyflyte register` would send."""
-    fast = FastSerializationSettings(enabled=True, destination_dir=".", distribution_location=f"s3://{BUCKET}/{_CODE}")
+    fast = FastSerializationSettings(enabled=True, destination_dir=".", distribution_location=f"s3://{BUCKET}/{CODE}")
     settings = SerializationSettings(
         project=PROJECT,
         domain=DOMAIN,

@@ -1,0 +1,144 @@
+"""Writes the picture and the table of docs/start-up.md, from what `make bench-cluster` left in docs/start-up.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).parent.parent / "docs"
+RECORD, PICTURE, PAGE = DOCS / "start-up.json", DOCS / "start-up.svg", DOCS / "start-up.md"
+
+FLYTE = {
+    "created": 0.2,
+    "head ready": 11.8,
+    "worker ready": 30.2,
+    "RUNNING": 37.4,
+    "SUCCEEDED": 46.3,
+    "Complete": 51.1,
+    "answered SUCCEEDED": 52.4,
+}
+"""Flyte 1.16.8 with its Go plugin, measured once on the same node, from the launch's end to what flyteadmin says."""
+
+_BEGIN, _END = "<!-- table: begin, written by `make bench-cluster` -->\n", "<!-- table: end -->\n"
+_COLUMNS = {
+    "created": "RayJob there",
+    "head ready": "head ready",
+    "worker ready": "worker ready",
+    "RUNNING": "job RUNNING",
+    "SUCCEEDED": "job SUCCEEDED",
+    "Complete": "Complete",
+    "answered SUCCEEDED": "answered",
+}
+_PARTS = (
+    ("created", "RayJob is made", "#8c959f"),
+    ("head ready", "head starts", "#54aeff"),
+    ("worker ready", "worker starts", "#0969da"),
+    ("RUNNING", "job is handed over", "#bf8700"),
+    ("SUCCEEDED", "job runs", "#1a7f37"),
+    ("end", "end is seen", "#cf222e"),
+)
+"""What ends each part of a bar, what happens in it, and its colour."""
+
+_LEFT, _WIDTH, _ROW, _TOP = 270, 960, 34, 64
+_EVERY = 10
+
+
+class Row(NamedTuple):
+    """One line of table and picture: seconds to each stage."""
+
+    name: str
+    seconds: Mapping[str, float]
+    cold_end: float | None = None
+
+
+def rows_of(record: Mapping[str, Any]) -> list[Row]:
+    """Theirs, then those of the record, by submission mode."""
+    found = [Row(f"{each['side']}, {each['mode']}", each["warm"], _end(each["cold"])) for each in record["series"]]
+    return [Row("Flyte 1.16.8, K8sJobMode", FLYTE), *sorted(found, key=lambda row: row.name.startswith("this"))]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A Markdown table of the rows."""
+    head = ("", *_COLUMNS.values(), "cold")
+    lines = [head, ("---",) * len(head)]
+    for row in rows:
+        cold = "" if row.cold_end is None else f"{row.cold_end:.1f}"
+        lines.append((row.name, *(f"{row.seconds[key]:.1f}" if key in row.seconds else "" for key in _COLUMNS), cold))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """The rows as bars, in SVG with a background of its own, so that it reads on light and dark pages."""
+    last = max(_end(row.seconds) for row in rows)
+    scale = (_WIDTH - _LEFT - 60) / last
+    height = _TOP + _ROW * len(rows) + 34
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="13">',
+        "<title>Seconds from the create of a task to its end, by stage</title>",
+        f'<rect width="{_WIDTH}" height="{height}" rx="6" fill="#ffffff" stroke="#d0d7de"/>',
+        *_legend(),
+        *_axis(int(last), scale, height),
+    ]
+    for index, row in enumerate(rows):
+        lines += _bar(row, _TOP + _ROW * index, scale)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def with_table(document: str, rows: Sequence[Row]) -> str:
+    """The document with a fresh table between its two marks.
+
+    Raises:
+        ValueError: A mark is missing.
+    """
+    if _BEGIN not in document or _END not in document:
+        raise ValueError(f"the document must hold the lines {_BEGIN.strip()} and {_END.strip()}")
+    before, rest = document.split(_BEGIN)
+    return f"{before}{_BEGIN}\n{table(rows)}\n{_END}{rest.split(_END)[1]}"
+
+
+def write(record: Mapping[str, Any]) -> None:
+    """Nothing; picture and page are up to date."""
+    rows = rows_of(record)
+    PICTURE.write_text(picture(rows), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+
+
+def _end(seconds: Mapping[str, float]) -> float:
+    """When whoever waits for the task knows: its answer, or of a bare RayJob its Complete."""
+    return next(seconds[stage] for stage in ("answered SUCCEEDED", "Complete") if stage in seconds)
+
+
+def _legend() -> Iterator[str]:
+    step = (_WIDTH - 32) // len(_PARTS)
+    for index, (_, name, colour) in enumerate(_PARTS):
+        left = 20 + step * index
+        yield f'<rect x="{left}" y="18" width="12" height="12" fill="{colour}"/>'
+        yield f'<text x="{left + 18}" y="29" fill="#1f2328">{name}</text>'
+
+
+def _axis(last: int, scale: float, height: int) -> Iterator[str]:
+    for second in range(0, last + 1, _EVERY):
+        x = _LEFT + second * scale
+        yield f'<line x1="{x:.0f}" y1="{_TOP - 10}" x2="{x:.0f}" y2="{height - 30}" stroke="#d0d7de"/>'
+        yield f'<text x="{x:.0f}" y="{height - 12}" text-anchor="middle" fill="#59636e">{second} s</text>'
+
+
+def _bar(row: Row, top: float, scale: float) -> Iterator[str]:
+    """A row's name, its parts, and the second of its end."""
+    yield f'<text x="{_LEFT - 12}" y="{top + 16}" text-anchor="end" fill="#1f2328">{row.name}</text>'
+    begin, seconds = 0.0, {**row.seconds, "end": _end(row.seconds)}
+    for stage, name, colour in _PARTS:
+        end = max(begin, seconds.get(stage, begin))
+        yield (
+            f'<rect x="{_LEFT + begin * scale:.1f}" y="{top}" width="{(end - begin) * scale:.1f}" height="22"'
+            f' fill="{colour}"><title>{name}: {end - begin:.1f} s</title></rect>'
+        )
+        begin = end
+    yield f'<text x="{_LEFT + begin * scale + 6:.1f}" y="{top + 16}" fill="#1f2328">{begin:.1f}</text>'
+
+
+if __name__ == "__main__":
+    write(json.loads(RECORD.read_text(encoding="utf-8")))
