@@ -271,6 +271,10 @@ FAILURES: Mapping[str, Scene] = {
         job("Failed", "", "SubmissionFailed", "Job submission has failed. Reason: BackoffLimitExceeded."),
         (*UP, failed("submitter", 2, "", "sh: ray: not found")),
     ),
+    "head-gone-before-kuberay-ended-it": Scene(
+        job("Failed", "RUNNING", "SubmissionFailed", "Job submission has failed. Reason: BackoffLimitExceeded."),
+        (pod("cpu"), failed("submitter", 1)),
+    ),
     "end-forced-by-kuberay": Scene(
         job("Failed", "FAILED", "JobDeploymentStatusTransitionGracePeriodExceeded", "The RayJob submitter finished")
     ),

@@ -193,12 +193,26 @@ def _with_ends(
         return plain
     if results.error is not None:
         return replace(plain, message=shortened(plain.message + _stages(job, now)))
+    if lost := _head_lost_before(job, pods or ()):
+        text = f"the job can't go on: {lost} [{job.reason}] {job.message}"
+        return replace(plain, message=shortened(text + _stages(job, now)))
     ends = pod_failures(pods or ())
     never_up = waiting_groups(pods or ()) if job.provisioned is None and job.started is None else []
     told = [*ends, *(each.line(now) for each in never_up if each.cause is not Cause.CRASH)]
     text = plain.message + "".join(f"; {line}" for line in told[:_MOST_LINES]) + _stages(job, now)
     taken = any(end.startswith("head: ") for end in ends) and job.job != "STOPPED" and job.reason in ("", "AppFailed")
     return replace(plain, message=shortened(text), phase=TaskExecution.RETRYABLE_FAILED if taken else plain.phase)
+
+
+def _head_lost_before(job: JobView, pods: Sequence[PodView]) -> str:
+    """How a running job lost its head, in words, where KubeRay saw only that its submitter failed; "" where it has not.
+
+    Where no pod of the cluster is left, KubeRay has deleted it since.
+    """
+    if job.job != "RUNNING" or job.reason != "SubmissionFailed":
+        return ""
+    stands = any(pod.group != SUBMITTER and not pod.terminating for pod in pods)
+    return head_loss(pods, job.provisioned or job.started) if stands else ""
 
 
 def _stages(job: JobView, now: datetime) -> str:
