@@ -148,6 +148,14 @@ async def test_by_http_a_refusal_tells_how_else(
     )
 
 
+async def test_by_http_there_is_no_submitter(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
+    """Nobody waits for one."""
+    server.replies += at_first(job(RUNNING, submissionMode="HTTPMode"), pods(("h-1", "head")))
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow", "--pod", "submitter")
+    expected = "error: ns/train has no submitter, its mode is HTTPMode; --pod driver is there\n"
+    assert ended == Ended(1, "", expected)
+
+
 async def test_no_log_yet(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
     """Why, and how to wait for it."""
     found = pods(("s-1", "submitter"), ("h-1", "head"), state="waiting")

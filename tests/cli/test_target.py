@@ -98,6 +98,12 @@ async def test_bad_arguments(command: Command, arguments: tuple[str, ...], probl
     assert await command("delete", *arguments) == Ended(2, "", f"error: {problem}\n")
 
 
+async def test_an_empty_execution(command: Command) -> None:
+    """As of a variable that is not set, is none."""
+    expected = "error: --execution: is empty; write its id, or PROJECT/DOMAIN/ID\n"
+    assert await command("status", "--execution", "") == Ended(2, "", expected)
+
+
 async def test_who_may_not_look_everywhere(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
     """Is told to name the namespace."""
     server.replies += [failure(404, "NotFound", "no", name="x"), failure(403, "Forbidden", "you cannot list them all")]

@@ -14,7 +14,7 @@ from .. import kube
 from ..cluster.capsule import LogSource, place_of
 from ..cluster.logs import DRIVER, DashboardLog, dashboard_log, log_sources, mode_of
 from ..cluster.phase import needs_results
-from ..cluster.pods import HEAD
+from ..cluster.pods import HEAD, SUBMITTER
 from ..cluster.progress import Progress, line, news_of, progress_of
 from ..connector.results import ResultFiles
 from ..connector.snapshot import Snapshot, findings, take
@@ -126,6 +126,8 @@ class _Reader:
         shown = ""
         while True:
             snapshot = await self._look()
+            if self._which == SUBMITTER and mode_of(snapshot.manifest) == "HTTPMode":
+                raise KubeRayError(f"{self._target} has no submitter, its mode is HTTPMode; --pod driver is there")
             if any(self._found(snapshot)) or needs_results(snapshot.job):
                 return snapshot
             progress = await self._progress(snapshot)

@@ -48,7 +48,7 @@ def status(arguments: argparse.Namespace) -> None:
         ProblemsError: The arguments or the settings can't be used.
         KubeRayError: The cluster can't be asked, or there is no such RayJob.
     """
-    settings = settings_of(arguments, name_problems(arguments) if arguments.name else ())
+    settings = settings_of(arguments, name_problems(arguments))
     found = asyncio.run(_run(arguments, settings))
     if arguments.output == "json":
         print_text(json.dumps([_as_json(each) for each in found], indent=2, ensure_ascii=False) + "\n")
@@ -60,7 +60,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> list[Status
     files = ResultFiles()
     try:
         async with await opened(arguments, settings, "status") as client:
-            if arguments.execution:
+            if arguments.name is None:
                 targets = await of_execution(client, arguments, settings)
             else:
                 targets = [await named(client, arguments, settings)]

@@ -76,7 +76,10 @@ async def opened(arguments: argparse.Namespace, settings: Settings, command: str
 
 
 def name_problems(arguments: argparse.Namespace) -> list[Problem]:
-    """What is wrong with NAME, `name` or `namespace/name`."""
+    """What is wrong with NAME, `name` or `namespace/name`, or with the execution in its place."""
+    if arguments.name is None:
+        empty = Problem("--execution", "is empty", "write its id, or PROJECT/DOMAIN/ID")
+        return [] if arguments.execution.strip("/") else [empty]
     parts = arguments.name.split("/")
     if not all(parts) or len(parts) > 2:
         return [Problem("NAME", f"is {arguments.name!r}", "write it as NAME or NAMESPACE/NAME")]
