@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from flytekitplugins.kuberay.cli import main
-from flytekitplugins.kuberay.kube import ApiKubeClient
 from tests.api import ApiServer
 from tests.cli.running import Ended, Run
-from tests.cli.tasks import Command, Tasks, run_command
-from tests.kube.scripted import ScriptedServer
+
+if TYPE_CHECKING:  # `render` is tested without a client of the cluster, too
+    from flytekitplugins.kuberay.kube import ApiKubeClient
+    from tests.cli.tasks import Command, Tasks
+    from tests.kube.scripted import ScriptedServer
 
 
 @pytest.fixture
@@ -32,6 +35,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.fixture
 def tasks(client: ApiKubeClient, namespace: str) -> Tasks:
     """RayJobs in a fresh namespace of a real API server."""
+    from tests.cli.tasks import Tasks
+
     return Tasks(client, namespace)
 
 
@@ -40,6 +45,8 @@ def command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api_server: ApiServer, tmp_path: Path
 ) -> Command:
     """Runs a command of `flyte-kuberay` on that API server, in an empty folder."""
+    from tests.cli.tasks import run_command
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FLYTE_KUBERAY_CONFIG", raising=False)
     return lambda name, *arguments: run_command(capsys, name, "--kubeconfig", api_server.kubeconfig, *arguments)
@@ -48,6 +55,8 @@ def command(
 @pytest.fixture
 async def server() -> AsyncIterator[ScriptedServer]:
     """A server that answers as it is told."""
+    from tests.kube.scripted import ScriptedServer
+
     async with ScriptedServer() as server:
         yield server
 
