@@ -77,6 +77,18 @@ def test_the_program(command: list[str], run: Run) -> None:
     assert Ended(done.returncode, done.stdout, done.stderr) == Ended(0, run(flow).out, "rawchild\n")
 
 
+def test_a_store_that_does_not_answer(run: Run) -> None:
+    """A thread that still waits for it does not hold the process, whose words and status stand."""
+    code = (
+        "import sys, threading; from flytekitplugins.kuberay.cli import main; "
+        "threading.Thread(target=threading.Event().wait, name='kuberay-results_0').start(); sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "render", "nowhere.py"], capture_output=True, text=True, timeout=60
+    )
+    assert Ended(done.returncode, done.stdout, done.stderr) == run("nowhere.py")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that can't be written")
 def test_a_fault_that_is_no_bad_input(run: Run) -> None:
     """Anything else that fails ends with status 1 and one line."""
