@@ -16,7 +16,7 @@ REQUESTS = Resources(cpu="100m", mem="300Mi")
 LIMITS = Resources(cpu="2", mem="2Gi")
 NO_CPU = {"num-cpus": "0"}  # with none at the head, remote functions run on workers
 RED, BLUE = ({"num-cpus": "1", "resources": f'"{{\\"{colour}\\": 1}}"'} for colour in ("red", "blue"))
-ODD = "$HOME \"x\" 'y' `id`"
+ODD = "$(id) \"x\" 'y' `id`"  # Ray itself replaces $HOME
 RUNTIME_ENV = {"env_vars": {"SAID": "by the runtime environment", "ODD": ODD}, "working_dir": "file:///code/code.zip"}
 
 
