@@ -247,7 +247,7 @@ def test_a_worker_without_a_place_says_so(start: Start, node: Node, user: Module
         pytest.param("aborted_queued", "QUEUED", 5),
         pytest.param("aborted_waiting", "WAITING_FOR_RESOURCES", 15),
         pytest.param("aborted_coming", "INITIALIZING", 30),
-        pytest.param("aborted_running", "RUNNING", 120),
+        pytest.param("aborted_running", "RUNNING", 75),
     ],
 )
 def test_an_abort_leaves_nothing(
