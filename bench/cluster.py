@@ -20,13 +20,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.sides import BARE, GO, OURS, SIDES, Bench, Seconds
+from bench.sides import GO, SIDES, Bench, Seconds
 from flytekitplugins.kuberay.config import SUBMISSION_MODES
 from flytekitplugins.kuberay.kube import ApiKubeClient
 from tests.connector.serving import calling
 from tests.e2e.node import CLUSTER, ROOT, Node, flyte, what_is_missing
+from tools.start_up import BY_HAND, OURS, RECORD
 
-RECORD = ROOT / "docs" / "start-up.json"
 STAGES = (
     "created",
     "head ready",
@@ -74,7 +74,7 @@ def print_ratios(warm: Mapping[tuple[str, str], Seconds]) -> None:
         if side != OURS:
             continue
         end = ours["answered SUCCEEDED"]
-        for other, key, goal in ((BARE, (BARE, mode), "1"), (GO, (GO, "K8sJobMode"), "0.5")):
+        for other, key, goal in ((BY_HAND, (BY_HAND, mode), "1"), (GO, (GO, "K8sJobMode"), "0.5")):
             if "Complete" in warm.get(key, {}):
                 theirs = warm[key]["Complete"]
                 print(
