@@ -271,6 +271,14 @@ FAILURES: Mapping[str, Scene] = {
         job("Failed", "", "SubmissionFailed", "Job submission has failed. Reason: BackoffLimitExceeded."),
         (*UP, failed("submitter", 2, "", "sh: ray: not found")),
     ),
+    "submitter-lost-while-the-job-ran": Scene(
+        job(
+            "Failed",
+            "RUNNING",
+            "SubmissionFailed",
+            "Ray head pod container ray-job-submitter terminated with exit code 1: Error",
+        )
+    ),
     "head-gone-before-kuberay-ended-it": Scene(
         job("Failed", "RUNNING", "SubmissionFailed", "Job submission has failed. Reason: BackoffLimitExceeded."),
         (pod("cpu"), failed("submitter", 1)),

@@ -33,6 +33,7 @@ FAILURES: Mapping[TaskExecution.Phase, str] = {
 
 ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
 _ENDED_JOBS = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+_LIVE_JOBS = frozenset({"PENDING", "RUNNING"})
 _PERMANENT_REASONS: Mapping[str, str] = {
     "AppFailed": "the task's process failed",
     "DeadlineExceeded": "it ran longer than its deadline",
@@ -106,9 +107,15 @@ def by_results(declared: Verdict, results: Results, *, has_outputs: bool) -> Ver
 
 
 def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
-    """The phase of a job that has ended; KubeRay never looks again at one that it refuses, so that we clean it up."""
+    """The phase of a job that has ended, which we clean up where KubeRay leaves something that works on.
+
+    It never looks again at one that it refuses. And of one that it calls failed while Ray runs it, as where the
+    submitter was lost or a deadline has passed, the code would run until the ttl is over.
+    """
     end = _judged(view, results, has_outputs=has_outputs)
-    return replace(end, ours=view is not None and view.deployment == "ValidationFailed")
+    refused = view is not None and view.deployment == "ValidationFailed"
+    runs_on = view is not None and view.deployment == "Failed" and view.job in _LIVE_JOBS
+    return replace(end, ours=refused or runs_on)
 
 
 def _judged(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
