@@ -117,7 +117,7 @@ async def test_by_http_the_dashboard_is_asked(command: Command, server: Scripted
     assert await command("logs", "ns/train", "--kubeconfig", scripted_cluster) == Ended(0, "printed\n", "")
     assert (server.seen[-1].path, server.seen[-1].query) == (
         "/api/v1/namespaces/ns/services/c-head-svc:8265/proxy/api/v0/logs/file",
-        {"submission_id": "j-1", "lines": "-1", "format": "text"},
+        {"submission_id": "j-1", "lines": "-1", "format": "text", "node_ip": "any"},
     )
 
 

@@ -72,19 +72,24 @@ def test_without_pods_there_is_none(which: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "job_id", "expected"),
+    ("url", "job_id", "state", "expected"),
     [
         pytest.param(
-            "c-head-svc.ns.svc.cluster.local:8265", "j", DashboardLog("c-head-svc:8265", "j"), id="as KubeRay writes it"
+            "c-head-svc.ns.svc.cluster.local:8265",
+            "j",
+            "RUNNING",
+            DashboardLog("c-head-svc:8265", "j"),
+            id="as KubeRay writes it",
         ),
-        pytest.param("http://svc.ns:80", "j", DashboardLog("svc:80", "j"), id="with a scheme"),
-        pytest.param("", "j", None, id="no dashboard yet"),
-        pytest.param("c-head-svc.ns:8265", "", None, id="no job yet"),
+        pytest.param("http://svc.ns:80", "j", "FAILED", DashboardLog("svc:80", "j"), id="with a scheme"),
+        pytest.param("", "j", "RUNNING", None, id="no dashboard yet"),
+        pytest.param("c-head-svc.ns:8265", "", "RUNNING", None, id="no job yet"),
+        pytest.param("c-head-svc.ns:8265", "j", "PENDING", None, id="a job that has no process yet"),
     ],
 )
-def test_the_dashboard(url: str, job_id: str, expected: DashboardLog | None) -> None:
+def test_the_dashboard(url: str, job_id: str, state: str, expected: DashboardLog | None) -> None:
     """Its Service with the port, from the RayJob's status."""
-    assert dashboard_log(replace(RUNNING, dashboard=url, job_id=job_id)) == expected
+    assert dashboard_log(replace(RUNNING, dashboard=url, job_id=job_id, job=state)) == expected
 
 
 def test_the_mode() -> None:

@@ -68,7 +68,10 @@ async def test_by_http_the_dashboard_has_it(caller: Caller, client: ApiKubeClien
     metadata = await caller.create(task_in(namespace, "HTTPMode"))
     await write_status(client, metadata, **UP, **DASHBOARD)
     seam.logs[f"{CLUSTER}-head-svc:8265"] = "printed\n"
-    assert await logs_of(metadata) == ["api/v0/logs/file?submission_id=j-1&lines=5000&format=text", "printed"]
+    assert await logs_of(metadata) == [
+        "api/v0/logs/file?submission_id=j-1&lines=5000&format=text&node_ip=any",
+        "printed",
+    ]
 
 
 async def test_a_right_that_the_connector_lacks_is_told(

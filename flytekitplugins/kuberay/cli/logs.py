@@ -114,7 +114,7 @@ class _Reader:
         """Where the log is, as far as there is one."""
         mode = mode_of(snapshot.manifest)
         by_http = self._which == DRIVER and mode == "HTTPMode"
-        dashboard = dashboard_log(snapshot.job) if by_http and snapshot.job.started is not None else None
+        dashboard = dashboard_log(snapshot.job) if by_http else None
         return log_sources(self._which, mode, snapshot.pods), dashboard
 
     async def _begun(self) -> Snapshot:

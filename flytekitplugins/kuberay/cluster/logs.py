@@ -23,8 +23,8 @@ WHICH = (DRIVER, HEAD, WORKER, SUBMITTER)
 class DashboardLog:
     """Where Ray's dashboard has a job's log, for a GET through the API server.
 
-    Source: Ray's dashboard/modules/state/state_head.py get_logs; before 2.50 it marks each piece, unless `format` is
-    text.
+    Source: Ray's dashboard/modules/state/state_head.py get_logs. Older Rays mark each piece unless `format` is text,
+    and all want to be told a node, although the job decides about it.
     """
 
     service: str  # with its port
@@ -36,7 +36,7 @@ class DashboardLog:
 
     def query(self, lines: int = -1) -> tuple[tuple[str, str], ...]:
         """With it; by default for the whole log."""
-        return (("submission_id", self.job_id), ("lines", str(lines)), ("format", "text"))
+        return (("submission_id", self.job_id), ("lines", str(lines)), ("format", "text"), ("node_ip", "any"))
 
 
 def mode_of(manifest: Manifest) -> str:
@@ -45,10 +45,11 @@ def mode_of(manifest: Manifest) -> str:
 
 
 def dashboard_log(job: JobView) -> DashboardLog | None:
-    """Where the dashboard has the job's log; None while there is no dashboard or no job."""
+    """Where the dashboard has the job's log; None while there is no dashboard, or the job has not begun."""
     host, _, port = job.dashboard.rpartition(":")
     service = host.rpartition("/")[2].partition(".")[0]
-    return DashboardLog(f"{service}:{port}", job.job_id) if service and port and job.job_id else None
+    has_begun = job.job_id and job.job not in ("", "PENDING")
+    return DashboardLog(f"{service}:{port}", job.job_id) if service and port and has_begun else None
 
 
 def log_sources(which: str, mode: str, pods: Iterable[PodView]) -> list[LogSource]:
