@@ -127,7 +127,7 @@ class Node:
 
     def restart(self, daemon: str, after: float) -> None:
         """Nothing; a daemon of the node's was down for so many seconds, and is healthy."""
-        output_of(CLUSTER / "restart", daemon, f"--after={after:g}", env=self.environ())
+        output_of(CLUSTER / "restart", daemon, "--after", f"{after:g}", env=self.environ())
 
     def suspend(self, stem: str, suspended: bool) -> None:
         """Nothing; the RayJobs whose names begin so are to be suspended or resumed, as a queue does it."""
