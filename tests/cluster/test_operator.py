@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.cluster.operator import (
-    DEFAULT_MODES,
     Fitted,
     Operator,
     fitted,
     operator_of,
-    settings_for,
 )
 from flytekitplugins.kuberay.errors import TaskError
 from flytekitplugins.kuberay.wire import Manifest
-from tests.pod.samples import settings
 
 TEXT: Manifest = {"type": "string"}
 QUANTITY: Manifest = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
@@ -288,22 +285,3 @@ def test_twice_is_once(value: Any) -> None:
     """Whatever stands in it: what is fitted fits."""
     once = fitted(job(value, shutdownAfterJobFinishes=True), OPERATORS["1.3"]).manifest
     assert fitted(once, OPERATORS["1.3"]) == Fitted(once)
-
-
-@pytest.mark.parametrize("version", DEFAULT_MODES)
-def test_an_unset_submission_mode_is_chosen_by_the_operator(version: str) -> None:
-    """What the platform says stays."""
-    chosen = settings_for(settings(), Operator(version)).kuberay.submission_mode
-    assert chosen == DEFAULT_MODES[version]
-    own = settings(kuberay={"submission-mode": "HTTPMode", "readiness-probes": "operator"})
-    assert settings_for(own, Operator(version)) == own
-
-
-def test_unset_readiness_probes_are_quick() -> None:
-    """With every KubeRay: each leaves a probe that is there alone."""
-    assert settings_for(settings(), Operator()).kuberay.readiness_probes == "quick"
-
-
-def test_every_version_has_a_default_mode() -> None:
-    """And so has an operator of which nothing is known."""
-    assert set(DEFAULT_MODES) == {*OPERATORS, ""}

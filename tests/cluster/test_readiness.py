@@ -16,7 +16,7 @@ import pytest
 from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.job import build_ray_job
-from flytekitplugins.kuberay.cluster.readiness import with_quick_readiness
+from flytekitplugins.kuberay.cluster.readiness import with_probes_chosen, with_quick_readiness
 from flytekitplugins.kuberay.wire import FlyteTask, Manifest
 from tests.pod.samples import base_template, container_task, custom, pod_task, primary, settings, sidecar
 
@@ -273,3 +273,10 @@ def test_a_look_ends_in_time() -> None:
     with ray.up():
         pass
     assert look(ray.agent, ray.dashboard, SECONDS="20").returncode == 1
+
+
+def test_unset_probes_are_quick() -> None:
+    """What the platform says stays."""
+    assert with_probes_chosen(settings()) == settings(kuberay=QUICK)
+    own = settings(kuberay={"readiness-probes": "operator"})
+    assert with_probes_chosen(own) == own

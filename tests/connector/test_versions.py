@@ -13,7 +13,8 @@ import grpc
 import pytest
 
 from flytekitplugins.kuberay.cluster.job import build_ray_job
-from flytekitplugins.kuberay.cluster.operator import SINCE, UNTIL, Operator, operator_of, settings_for
+from flytekitplugins.kuberay.cluster.operator import SINCE, UNTIL, operator_of
+from flytekitplugins.kuberay.cluster.readiness import with_probes_chosen
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 from flytekitplugins.kuberay.wire import FlyteTask
@@ -116,7 +117,7 @@ async def test_a_plain_task_loses_nothing(cluster: Cluster) -> None:
     """All of it is stored, and there is nothing to tell."""
     task = cluster.task()
     job, notes = await cluster.created(task)
-    sent = build_ray_job(task, settings_for(Settings(), Operator(cluster.version)))
+    sent = build_ray_job(task, with_probes_chosen(Settings()))
     assert notes == ""
     assert holds(job["spec"], sent["spec"])
 

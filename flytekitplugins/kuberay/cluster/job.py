@@ -137,7 +137,7 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _submission_mode(ray: RayTask, settings: Settings) -> str:
-    return ray.extras.submission_mode or settings.kuberay.submission_mode or "K8sJobMode"
+    return ray.extras.submission_mode or settings.kuberay.submission_mode
 
 
 def _object_metadata(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> Manifest:

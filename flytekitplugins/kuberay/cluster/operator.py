@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..errors import Problem, TaskError
-from ..settings import Settings
 from ..wire import Manifest
 from .auth import has_token_auth
 from .fields import in_users_words
@@ -30,15 +29,6 @@ _MARKS = {
 }
 """By which field a version is known, newest first."""
 _NEWEST = next(iter(_MARKS))
-
-DEFAULT_MODES = {
-    "1.6": "K8sJobMode",
-    "1.5": "K8sJobMode",
-    "1.4": "K8sJobMode",
-    "1.3": "K8sJobMode",
-    "": "K8sJobMode",  # where nothing is known
-}
-"""The submission mode where neither task nor platform says one, by the operator's version."""
 
 SINCE = {
     "autoscalerOptions.version": "1.4",
@@ -103,13 +93,6 @@ def operator_of(schema: Manifest) -> Operator:
     if not _has(fields, "rayClusterSpec.headGroupSpec"):  # cut, as some do with so large a CRD
         return Operator(fields=fields)
     return Operator(next((version for version, mark in _MARKS.items() if _has(fields, mark)), _OLDEST), fields)
-
-
-def settings_for(settings: Settings, operator: Operator) -> Settings:
-    """The settings with a choice for what they leave to the connector."""
-    own = settings.kuberay
-    mode, probes = own.submission_mode or DEFAULT_MODES[operator.version], own.readiness_probes or "quick"
-    return replace(settings, kuberay=replace(own, submission_mode=mode, readiness_probes=probes))
 
 
 def fitted(job: Manifest, operator: Operator) -> Fitted:

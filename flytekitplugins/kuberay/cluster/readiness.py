@@ -12,8 +12,10 @@ the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ..settings import Settings
 from ..wire import Manifest
 
 _Check = tuple[str, int, str]
@@ -37,6 +39,12 @@ done 2>/dev/null
 
 _TIMES = {"timeoutSeconds": 30, "periodSeconds": 5, "failureThreshold": 3}
 """A look that fails has lasted 20 s: three of them are no less patient than KubeRay's ten of 5 s."""
+
+
+def with_probes_chosen(settings: Settings) -> Settings:
+    """The settings with the quick probe where they leave the choice to the connector."""
+    own = settings.kuberay
+    return replace(settings, kuberay=replace(own, readiness_probes=own.readiness_probes or "quick"))
 
 
 def with_quick_readiness(job: Manifest) -> Manifest:

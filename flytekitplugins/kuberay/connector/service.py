@@ -23,7 +23,8 @@ from ..cluster.job import build_ray_job, deadlines_of
 from ..cluster.last_head import with_last_head
 from ..cluster.links import Link
 from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
-from ..cluster.operator import Fitted, fitted, settings_for
+from ..cluster.operator import Fitted, fitted
+from ..cluster.readiness import with_probes_chosen
 from ..errors import KubeRayError, Problem, TaskError
 from ..pod.base import base_template_name, base_template_namespaces
 from ..settings import Settings, load_settings
@@ -174,7 +175,7 @@ class RayJobService:
         """The task's RayJob, as the KubeRay here knows it."""
         base = await self._base_template(task, deadline)
         operator = await self._installed.known()
-        job = build_ray_job(task, settings_for(self._settings, operator), base)
+        job = build_ray_job(task, with_probes_chosen(self._settings), base)
         return fitted(with_last_head(job), operator)
 
     async def logs(self, metadata: JobMetadata) -> str:

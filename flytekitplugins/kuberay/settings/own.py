@@ -30,12 +30,11 @@ _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": 
 class KuberaySettings:
     """`plugins.kuberay`. A duration that is None is unset: nothing ends by it."""
 
-    submission_mode: str | None = setting(
+    submission_mode: str = setting(
         "submission-mode",
         choice(*SUBMISSION_MODES),
-        None,
-        "How KubeRay hands the job to the cluster, where the task does not say; unset, the connector chooses by the"
-        " cluster's KubeRay, and `render` shows K8sJobMode.",
+        "K8sJobMode",
+        "How KubeRay hands the job to the cluster, where the task does not say; see submission-modes.md.",
     )
     readiness_probes: str | None = setting(
         "readiness-probes",
