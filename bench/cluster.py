@@ -20,12 +20,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.sides import GO, SIDES, Bench, Seconds
+from bench.sides import SERIES, Bench, Seconds
 from flytekitplugins.kuberay.config import SUBMISSION_MODES
 from flytekitplugins.kuberay.kube import ApiKubeClient
 from tests.connector.serving import calling
 from tests.e2e.node import CLUSTER, ROOT, Node, flyte, what_is_missing
-from tools.start_up import BY_HAND, OURS, RECORD
+from tools.start_up import BY_HAND, GO, OURS, RECORD
 
 STAGES = (
     "created",
@@ -50,7 +50,7 @@ async def measured(folder: Path, rounds: int, modes: list[str]) -> Runs:
     async with await ApiKubeClient.open(os.environ["KUBECONFIG"]) as client, calling(node.connector) as caller:
         bench = Bench(node, client, caller)
         for number in range(rounds + 1):
-            for side, mode in SIDES:
+            for side, mode in SERIES:
                 if mode not in modes:
                     continue
                 seconds = await bench.run(side, mode)
@@ -95,7 +95,14 @@ def print_lateness(runs: Runs) -> None:
 def record(runs: Runs, loads: list[float]) -> None:
     """Nothing; the numbers stand in docs/start-up.json."""
     series = [
-        {"side": side, "mode": mode, "cold": each[0], "warm": medians(each[1:] or each)}
+        {
+            "side": side,
+            "mode": mode,
+            "runs": len(each),
+            "ended": sum("SUCCEEDED" in run for run in each),
+            "cold": each[0],
+            "warm": medians(each[1:] or each),
+        }
         for (side, mode), each in runs.items()
     ]
     machine = {"date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "load": [round(load, 1) for load in loads]}

@@ -29,9 +29,8 @@ from flytekitplugins.kuberay.wire import FlyteTask, Manifest
 from tests.connector.serving import Caller
 from tests.e2e.node import BUCKET, NAMESPACE, ROOT, SHARED, STORE, Node
 from tests.e2e.propeller import CODE, case_of, template_of
-from tools.start_up import BY_HAND, OURS
+from tools.start_up import BY_HAND, GO, OURS
 
-GO = "Flyte's RayJob"
 _POLL = 0.5
 _LONGEST, _ANSWERED_LONGEST = 120.0, 20.0
 """Seconds to wait for Complete, which in SidecarMode may never come; less where the connector has answered."""
@@ -49,7 +48,7 @@ _WAITING = {
     TaskExecution.RUNNING: "RUNNING",
 }
 
-SIDES = [(side, mode) for mode in SUBMISSION_MODES for side in (OURS, BY_HAND)] + [(GO, "K8sJobMode")]
+SERIES = [(side, mode) for mode in SUBMISSION_MODES for side in (OURS, BY_HAND)] + [(GO, "K8sJobMode")]
 """What is compared; Go's plugin knows one submission mode."""
 
 Seconds = Mapping[str, float]

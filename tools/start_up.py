@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 DOCS = Path(__file__).parent.parent / "docs"
 RECORD, PICTURE, PAGE = DOCS / "start-up.json", DOCS / "start-up.svg", DOCS / "start-up.md"
 
-OURS, BY_HAND = "this connector", "kubectl create"
-"""Two of the sides that a record names."""
+SIDES = GO, BY_HAND, OURS = "Flyte's RayJob", "kubectl create", "this connector"
+"""The sides that a record names."""
 
 FLYTE = {
     "created": 0.2,
@@ -44,22 +44,26 @@ _PARTS = (
 )
 """What ends each part of a bar, what happens in it, and its colour."""
 
-_LEFT, _WIDTH, _ROW, _TOP = 270, 960, 34, 64
+_LEFT, _WIDTH, _ROW, _TOP = 260, 940, 34, 64
 _EVERY = 10
 
 
 class Row(NamedTuple):
-    """One line of table and picture: seconds to each stage."""
+    """One line of table and picture: seconds to each stage; without Complete, of a RayJob that never ends."""
 
     name: str
     seconds: Mapping[str, float]
     cold_end: float | None = None
+    note: str = ""
 
 
 def rows_of(record: Mapping[str, Any]) -> list[Row]:
-    """Theirs, then those of the record, by submission mode."""
-    found = [Row(f"{each['side']}, {each['mode']}", each["warm"], _end(each["cold"])) for each in record["series"]]
-    return [Row("Flyte 1.16.8, K8sJobMode", FLYTE), *sorted(found, key=lambda row: row.name.startswith(OURS))]
+    """Flyte's, then those of the record, by side and submission mode."""
+    series = sorted(record["series"], key=lambda each: SIDES.index(each["side"]))
+    found = [
+        Row(f"{each['side']}, {each['mode']}", each["warm"], _end(each["cold"]), _unended(each)) for each in series
+    ]
+    return [Row("Flyte 1.16.8, K8sJobMode", FLYTE), *found]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -67,7 +71,9 @@ def table(rows: Sequence[Row]) -> str:
     head = ("", *_COLUMNS.values(), "cold")
     lines = [head, ("---",) * len(head)]
     for row in rows:
-        lines.append((row.name, *(_shown(row.seconds.get(stage)) for stage in _COLUMNS), _shown(row.cold_end)))
+        lines.append(
+            (row.name + row.note, *(_shown(row.seconds.get(stage)) for stage in _COLUMNS), _shown(row.cold_end))
+        )
     return _markdown(lines)
 
 
@@ -81,20 +87,20 @@ def savings(record: Mapping[str, Any]) -> str:
         ("---",) * (len(pairs) + 1),
         (
             "by quick probes, until the job has SUCCEEDED",
-            *(_shown(by_hand["SUCCEEDED"] - ours["SUCCEEDED"]) for ours, by_hand in pairs.values()),
+            *(_saved(by_hand.get("SUCCEEDED"), ours.get("SUCCEEDED")) for ours, by_hand in pairs.values()),
         ),
         (
             "by an answer before Complete",
-            *(_shown(ours["Complete"] - _end(ours)) if "Complete" in ours else "" for ours, _ in pairs.values()),
+            *(_saved(ours.get("Complete"), _end(ours)) for ours, _ in pairs.values()),
         ),
-        ("by the mode, until the answer", *(_shown(first - _end(ours)) for ours, _ in pairs.values())),
+        ("by the mode, until the answer", *(_saved(first, _end(ours)) for ours, _ in pairs.values())),
     ]
     return _markdown(lines)
 
 
 def picture(rows: Sequence[Row]) -> str:
     """The rows as bars, in SVG with a background of its own, so that it reads on light and dark pages."""
-    last = max(_end(row.seconds) for row in rows)
+    last = max(max(row.seconds.values()) for row in rows)
     scale = (_WIDTH - _LEFT - 60) / last
     height = _TOP + _ROW * len(rows) + 34
     lines = [
@@ -136,9 +142,18 @@ def _shown(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.1f}"
 
 
-def _end(seconds: Mapping[str, float]) -> float:
+def _saved(later: float | None, earlier: float | None) -> str:
+    return "" if later is None or earlier is None else f"{later - earlier:.1f}"
+
+
+def _unended(series: Mapping[str, Any]) -> str:
+    runs, ended = series["runs"], series["ended"]
+    return "" if ended == runs else f" ({runs - ended} of {runs} never ended)"
+
+
+def _end(seconds: Mapping[str, float]) -> float | None:
     """When whoever waits for the task knows: its answer, or of a bare RayJob its Complete."""
-    return next(seconds[stage] for stage in ("answered SUCCEEDED", "Complete") if stage in seconds)
+    return seconds.get("answered SUCCEEDED", seconds.get("Complete"))
 
 
 def _legend() -> Iterator[str]:
@@ -159,15 +174,15 @@ def _axis(last: int, scale: float, height: int) -> Iterator[str]:
 def _bar(row: Row, top: float, scale: float) -> Iterator[str]:
     """A row's name, its parts, and the second of its end."""
     yield f'<text x="{_LEFT - 12}" y="{top + 16}" text-anchor="end" fill="#1f2328">{row.name}</text>'
-    begin, seconds = 0.0, {**row.seconds, "end": _end(row.seconds)}
+    begin, told = 0.0, _end(row.seconds)
     for stage, name, colour in _PARTS:
-        end = max(begin, seconds.get(stage, begin))
+        end = max(begin, (told if stage == "end" else row.seconds.get(stage)) or begin)
         yield (
             f'<rect x="{_LEFT + begin * scale:.1f}" y="{top}" width="{(end - begin) * scale:.1f}" height="22"'
             f' fill="{colour}"><title>{name}: {end - begin:.1f} s</title></rect>'
         )
         begin = end
-    yield f'<text x="{_LEFT + begin * scale + 6:.1f}" y="{top + 16}" fill="#1f2328">{begin:.1f}</text>'
+    yield f'<text x="{_LEFT + begin * scale + 6:.1f}" y="{top + 16}" fill="#1f2328">{_shown(told)}{row.note}</text>'
 
 
 if __name__ == "__main__":
