@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from flytekitplugins.kuberay.cluster.links import Link
 from flytekitplugins.kuberay.cluster.progress import Progress
@@ -46,8 +49,9 @@ def test_a_long_line_stays_one_line() -> None:
     assert len(shown(io.StringIO(), long).splitlines()) == 1
 
 
-def test_on_a_terminal_the_line_lives_and_the_end_stays() -> None:
+def test_on_a_terminal_the_line_lives_and_the_end_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is still visible after the end is the end alone."""
+    monkeypatch.setenv("TERM", "xterm")
     end = Progress("SUCCEEDED", "", 0, 0, timedelta(seconds=40), ended=True)
     written = shown(Terminal(), WAITING, end)
     assert "INITIALIZING 0:01" in written
@@ -65,3 +69,28 @@ def test_a_link_is_said_once() -> None:
 def test_a_registrys_answer_does_not_steer_the_terminal() -> None:
     """Colours and worse in a reason are left out."""
     assert "\x1b" not in shown(io.StringIO(), replace(WAITING, why="\x1b[2Jpulling"))
+
+
+def test_a_terminal_that_can_not_overwrite_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell in Emacs: else it would show nothing between beginning and end."""
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(Terminal(), WAITING).startswith("wf.train: INITIALIZING 0:01")
+
+
+def test_a_log_of_ci_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORCE_COLOR asks for colours, and a line that lives would be four a second there."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b" not in shown(io.StringIO(), WAITING)
+
+
+def test_nobody_has_to_read_it() -> None:
+    """Where the reader has gone, as of `2>&1 | head`, the task goes on: rich itself would end the thread."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = os.fdopen(writer, "w")
+    with Display("wf.train", stream) as display:
+        display.show(WAITING)
+        display.say("more")
+    with pytest.raises(BrokenPipeError):
+        stream.close()

@@ -1,6 +1,8 @@
 """The user's exception, out of what flytekit itself writes into error.pb."""
 
+import sys
 import traceback
+from types import ModuleType
 
 import pytest
 from flytekit.bin.entrypoint import get_traceback_str
@@ -32,6 +34,15 @@ class SealedError(Exception):
         raise TypeError("sealed")
 
 
+class FrozenError(Exception):
+    """A class of values that takes no attribute, as attrs.frozen makes it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("__"):
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
 def left_by(error: Exception) -> UserError:
     """What error.pb says of an exception that a task's code raised."""
     try:
@@ -60,6 +71,7 @@ def ray_task_error() -> Exception:
         pytest.param(KeyError("name"), KeyError, "'name'", id="one that quotes its text"),
         pytest.param(FileNotFoundError(2, "gone", "x.txt"), OSError, "[Errno 2] gone: 'x.txt'", id="of many arguments"),
         pytest.param(PickyError("size", 3), PickyError, "size: 3", id="the user's own"),
+        pytest.param(FrozenError("cold"), FrozenError, "cold", id="one that takes no attribute"),
         pytest.param(FlyteRecoverableException("later"), FlyteRecoverableException, None, id="flytekit's"),
         pytest.param(ray_task_error(), ValueError, "ray::square() (pid=7)\nValueError: odd", id="Ray's, by its cause"),
     ],
@@ -84,6 +96,16 @@ def test_a_type_that_can_not_be_had_here_is_named(error: Exception, text: str) -
     """Then the text begins with the type's name."""
     raised = remote_error(left_by(error), "wf.train")
     assert (type(raised), str(raised)) == (RemoteTaskError, text)
+
+
+def test_a_script_knows_its_own_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is `__main__` here has the file's name in the pod."""
+    main = ModuleType("__main__")
+    main.__file__ = "/home/me/script.py"
+    kind = type("OwnError", (Exception,), {"__module__": "script"})
+    vars(main)["OwnError"] = kind
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert isinstance(remote_error(left_by(kind("mine")), "script.train"), kind)
 
 
 def test_the_traceback_of_the_pod_comes_with_it() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flyteidl.core.literals_pb2 import LiteralMap as LiteralMapMessage
-from flytekit import PodTemplate, task
+from flytekit import PodTemplate, dynamic, task
 from flytekit.configuration import DefaultImages
 from flytekit.core.context_manager import FlyteContextManager
+from flytekit.core.python_auto_container import default_notebook_task_resolver
 from flytekit.core.python_function_task import PythonFunctionTask
 from flytekit.core.type_engine import TypeEngine
 
@@ -42,6 +45,19 @@ def own_image(x: int) -> int:
     return x
 
 
+@task(task_config=CONFIG)
+@contextmanager
+def decorated(x: int) -> Iterator[int]:
+    """Its code stands in the decorator's file."""
+    yield x
+
+
+@dynamic(task_config=CONFIG)
+def making(x: int) -> int:
+    """Makes tasks."""
+    return plain(x=x)  # type: ignore[return-value]  # flytekit's promises
+
+
 def requested(of: PythonFunctionTask[Any], folder: Path, **run: str) -> Request:
     """The request for a task with x=3, in a run as `run_context` makes it."""
     with run_context(folder, **run):
@@ -68,6 +84,19 @@ def test_image_option_serves_the_others(tmp_path: Path) -> None:
     assert requested(plain, tmp_path).template.container.image == IMAGE
 
 
+def test_a_dynamic_with_a_cluster_of_its_own_is_refused(tmp_path: Path) -> None:
+    """It would leave tasks for a backend to run, and no outputs."""
+    with pytest.raises(KubeRayError, match=r"making: a @dynamic .* needs a Flyte backend.*leave out its task_config"):
+        requested(making, tmp_path)
+
+
+def test_a_notebooks_task_is_refused(tmp_path: Path) -> None:
+    """It is sent as a pickle, which flytekit's remote client alone uploads."""
+    of = task(task_config=CONFIG, task_resolver=default_notebook_task_resolver)(plain.task_function)
+    with pytest.raises(KubeRayError, match="plain: pods can't load a task out of a notebook; write it into a module"):
+        requested(of, tmp_path)
+
+
 def test_attempts_share_their_inputs(tmp_path: Path) -> None:
     """inputs.pb stands once, above the folders of the attempts."""
     request = requested(plain, tmp_path)
@@ -76,9 +105,10 @@ def test_attempts_share_their_inputs(tmp_path: Path) -> None:
     assert read.literals["x"].scalar.primitive.integer == 3
 
 
-def test_code_that_pyflyte_run_has_not_uploaded_is_uploaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", [pytest.param(plain, id="plain"), pytest.param(decorated, id="decorated elsewhere")])
+def test_code_that_pyflyte_run_has_not_uploaded_is_uploaded(of: PythonFunctionTask[Any], tmp_path: Path) -> None:
     """A script that calls a task itself: the modules loaded from beside it go to the object store."""
-    arguments = list(requested(plain, tmp_path, code="").template.container.args)
+    arguments = list(requested(of, tmp_path, code="").template.container.args)
     where = arguments[arguments.index("--additional-distribution") + 1]
     assert where.startswith(f"{STORE}/")
     names = tarfile.open(fileobj=io.BytesIO(stored(where))).getnames()

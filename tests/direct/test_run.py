@@ -7,7 +7,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -15,6 +18,7 @@ import pytest
 from flyteidl.core.literals_pb2 import LiteralMap as LiteralMapMessage
 from flytekit import map_task, task, workflow
 from flytekit.core.context_manager import FlyteContextManager
+from flytekit.core.type_engine import TypeEngine
 from flytekit.models.literals import LiteralMap
 from typing_extensions import override
 
@@ -71,6 +75,12 @@ def kept(x: int) -> int:
 
 @task(task_config=RayJobConfig(worker_node_config=[]), timeout=timedelta(seconds=1))
 def hurried(x: int) -> int:
+    """Never runs here."""
+    return -1
+
+
+@task(task_config=RayJobConfig(worker_node_config=[]), timeout=timedelta(0))
+def unhurried(x: int) -> int:
     """Never runs here."""
     return -1
 
@@ -212,6 +222,12 @@ def test_a_timeout_ends_an_attempt(direct: Direct) -> None:
     assert pods.left() == []
 
 
+def test_a_timeout_of_0_is_none(direct: Direct) -> None:
+    """As for Flyte."""
+    direct.playing(doubling)
+    assert unhurried(x=2) == 4
+
+
 def test_ctrl_c_deletes_the_ray_job(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
     """It says so first, and the interrupt goes on to the caller."""
     pods = direct.playing(lambda job: (RUNNING,))
@@ -222,34 +238,75 @@ def test_ctrl_c_deletes_the_ray_job(direct: Direct, capfd: pytest.CaptureFixture
     assert "its RayJob is being deleted; Ctrl-C once more leaves it as it is" in capfd.readouterr().err
 
 
+def test_ctrl_c_reaches_a_task_of_another_thread(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
+    """As in an eager workflow: the interrupt comes to the main thread alone. No other attempt follows."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    _interrupt_when(lambda: bool(pods.jobs))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(copy_context().run, report, x=1)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            waiting.result()
+    assert isinstance(waiting.exception(), KubeRayError)
+    assert (len(pods.jobs), pods.left()) == (1, [])
+    assert "its RayJob is being deleted" in capfd.readouterr().err
+
+
 class SlowToDelete(Seam):
-    """A cluster that does not answer a deletion."""
+    """A cluster that does not answer so many deletions."""
+
+    slow = 9
 
     @override
     async def delete(self, resource: Resource, namespace: str | None, name: str, **options: Any) -> None:
         self.calls.append("delete")
-        await asyncio.sleep(60)
+        if self.calls.count("delete") <= self.slow:
+            await asyncio.sleep(60)
+        await super().delete(resource, namespace, name, **options)
 
 
-def test_a_second_ctrl_c_leaves_at_once(direct: Direct) -> None:
-    """Though the cluster does not answer; the RayJob stays as it is."""
-    pods = direct.playing(lambda job: (RUNNING,))
+class SlowOnce(SlowToDelete):
+    """Its second answer comes."""
+
+    slow = 1
+
+
+@contextmanager
+def cluster_of(kind: type[Seam], direct: Direct) -> Iterator[tuple[Seam, choice.Cluster]]:
+    """A cluster behind such a seam."""
     background = Background()
 
     async def connect() -> tuple[Seam, RayJobService]:
-        seam = SlowToDelete(await ApiKubeClient.open(direct.kubeconfig))
+        seam = kind(await ApiKubeClient.open(direct.kubeconfig))
         service = RayJobService(seam, Settings(), ResultFiles())
         service.watch()
         return seam, service
 
     seam, service = background.run(connect())
-    cluster = choice.Cluster("", direct.namespace, service, background)
-    _interrupt_when(lambda: bool(pods.jobs))
-    _interrupt_when(lambda: "delete" in seam.calls)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        run_on(cluster, doubled, LiteralMap({}), FlyteContextManager.current_context())
-    assert len(pods.left(within=0)) == 1
+    yield seam, choice.Cluster("", direct.namespace, service, background)
     background.run(service.close())
+
+
+def test_a_second_ctrl_c_leaves_at_once(direct: Direct) -> None:
+    """Though the cluster does not answer; the RayJob stays as it is."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    with cluster_of(SlowToDelete, direct) as (seam, cluster):
+        _interrupt_when(lambda: bool(pods.jobs))
+        _interrupt_when(lambda: "delete" in seam.calls)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run_on(cluster, doubled, LiteralMap({}), FlyteContextManager.current_context())
+    assert len(pods.left(within=0)) == 1
+
+
+def test_ctrl_c_in_the_clean_up_deletes_too(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
+    """The task has ended, and who waits for a slow deletion and breaks off wants no cluster to stay."""
+    pods = direct.playing(doubling)
+    inputs = TypeEngine.dict_to_literal_map(FlyteContextManager.current_context(), {"x": 1}, {"x": int})
+    with cluster_of(SlowOnce, direct) as (seam, cluster):
+        _interrupt_when(lambda: "delete" in seam.calls)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run_on(cluster, doubled, inputs, FlyteContextManager.current_context())
+    assert pods.left() == []
+    assert "its RayJob is being deleted" in capfd.readouterr().err
 
 
 def _interrupt_when(is_time: Callable[[], bool]) -> None:

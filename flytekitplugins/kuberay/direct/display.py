@@ -10,10 +10,20 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
+from typing_extensions import override
 
 from ..cluster.progress import Progress, line, news_of, plain
 
 _FRAMES = 4.0  # a second
+
+
+class _Console(Console):
+    """A console whose reader may go, as of `2>&1 | head`: the task goes on, unseen."""
+
+    @override
+    def on_broken_pipe(self) -> None:
+        """Nothing, where rich's own ends the thread that writes."""
+        self.quiet = True
 
 
 class Display:
@@ -26,13 +36,16 @@ class Display:
 
     def __init__(self, name: str, stream: TextIO | None = None) -> None:
         self._name = name
-        self._console = Console(file=stream or sys.stderr, highlight=False)
+        stream = stream or sys.stderr
+        self._console = _Console(file=stream, highlight=False)
+        # rich calls a file a terminal where FORCE_COLOR is set, as in CI
+        self._lives = stream.isatty() and not self._console.is_dumb_terminal
         self._live = Live(console=self._console, refresh_per_second=_FRAMES, transient=True)
         self._news = ""
         self._linked: set[str] = set()
 
     def __enter__(self) -> Display:
-        if self._console.is_terminal:
+        if self._lives:
             self._live.start()
         return self
 
@@ -45,7 +58,7 @@ class Display:
         """Nothing; the task is seen so from now on. A line is printed where nothing can be overwritten."""
         for link in progress.links:
             self._link(link.name, link.uri)
-        if self._console.is_terminal and not progress.ended:
+        if self._lives and not progress.ended:
             self._live.update(Spinner("dots", Text(f"{self._name}: {line(progress)}")))
         elif (news := news_of(progress)) != self._news:
             self._news = news

@@ -6,6 +6,7 @@ import builtins
 import re
 import sys
 import textwrap
+from pathlib import Path
 from types import ModuleType
 
 from ..cluster.phase import UserError
@@ -21,13 +22,11 @@ class RemoteTaskError(KubeRayError):
     """What the task's code raised on the cluster; where its type is known here, an instance of that type too."""
 
     def __init__(self, text: str) -> None:
-        Exception.__init__(
-            self, text
-        )  # not super(): the next class may be the user's, whose constructor wants anything
-        self._text = text
+        # not super(): the next class may be the user's, whose constructor wants anything, or which takes no attribute
+        Exception.__init__(self, text)
 
     def __str__(self) -> str:
-        return self._text
+        return str(self.args[0])
 
 
 class RemoteTraceback(Exception):
@@ -64,8 +63,15 @@ def _class_of(summary: re.Match[str], trace: str) -> type[Exception] | None:
         return _found(builtins, summary["cause"])
     line = f"{summary['name']}: {summary['text']}".splitlines()[0].rstrip()
     dotted = re.findall(rf"^((?:\w+\.)*){re.escape(line)}\s*$", trace, re.MULTILINE)
-    module = sys.modules.get(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
+    module = _module(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
     return _found(module, summary["name"])
+
+
+def _module(name: str) -> ModuleType | None:
+    """The module that the pod knows by this name; a script that is run here is `__main__` here alone."""
+    main = sys.modules["__main__"]
+    is_main = Path(getattr(main, "__file__", None) or "").stem == name.rpartition(".")[2]
+    return sys.modules.get(name) or (main if is_main else None)
 
 
 def _found(module: ModuleType | None, name: str) -> type[Exception] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import uuid
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from flyteidl.core.tasks_pb2 import TaskTemplate
 from flytekit.configuration import DefaultImages, FastSerializationSettings, ImageConfig, SerializationSettings
 from flytekit.core.context_manager import FlyteContext
 from flytekit.core.data_persistence import FileAccessProvider
+from flytekit.core.python_auto_container import DefaultNotebookTaskResolver
 from flytekit.core.python_function_task import PythonFunctionTask
 from flytekit.core.utils import write_proto_to_file
 from flytekit.models.literals import LiteralMap
@@ -23,6 +25,7 @@ from flytekit.tools.translator import get_serializable_task
 
 from ..errors import KubeRayError
 from ..wire import FlyteTask
+from .files import with_files_uploaded
 
 EXECUTION = f"run-{uuid.uuid4().hex[:10]}"
 """Stands for an execution's name: all tasks of this process belong to one run."""
@@ -76,8 +79,9 @@ def request_of(
         namespace: Where it is to run.
 
     Raises:
-        KubeRayError: The task can't be sent: no image that could run it is named.
+        KubeRayError: The task can't be sent: no image that could run it is named, or no pod could load or finish it.
     """
+    _refuse_what_pods_can_not_do(task)
     settings = _settings_of(task, context)
     if _image_of(task, settings) == DefaultImages.default_image():
         raise KubeRayError(
@@ -85,9 +89,22 @@ def request_of(
             " write container_image= in @task, or pass --image to pyflyte run"
         )
     place = context.file_access.get_random_remote_directory().rstrip("/")
+    inputs = with_files_uploaded(inputs, context.file_access)
     _put_inputs(inputs, f"{place}/inputs.pb", context.file_access)
     template = get_serializable_task(OrderedDict(), settings, task).template.to_flyte_idl()
     return Request(template, inputs, place, node, namespace)
+
+
+def _refuse_what_pods_can_not_do(task: PythonFunctionTask[Any]) -> None:
+    if isinstance(task.task_resolver, DefaultNotebookTaskResolver):
+        raise KubeRayError(
+            f"{task.name}: pods can't load a task out of a notebook; write it into a module and import it"
+        )
+    if task.execution_mode == PythonFunctionTask.ExecutionBehavior.DYNAMIC:
+        raise KubeRayError(
+            f"{task.name}: a @dynamic with a Ray cluster of its own needs a Flyte backend, which runs the tasks that"
+            " it makes; leave out its task_config, those of its tasks count"
+        )
 
 
 def _image_of(task: PythonFunctionTask[Any], settings: SerializationSettings) -> str:
@@ -120,8 +137,8 @@ def _settings_of(task: PythonFunctionTask[Any], context: FlyteContext) -> Serial
 
 def _uploaded_code(task: PythonFunctionTask[Any], store: FileAccessProvider) -> str:
     """Where the modules that this process has loaded from beside the task's lie in the object store."""
-    module = Path(task.task_function.__code__.co_filename).resolve()
-    root = _find_project_root(str(module))
+    module = sys.modules[task.task_function.__module__]  # not where its code stands: a decorator's is elsewhere
+    root = _find_project_root(str(Path(str(module.__file__)).resolve()))
     with tempfile.TemporaryDirectory(prefix="flyte-kuberay-") as folder:
         archive = str(Path(folder, "script_mode.tar.gz"))
         compress_scripts(root, archive, get_all_modules(root, None))

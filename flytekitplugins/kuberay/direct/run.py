@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import tempfile
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from ..errors import KubeRayError
 from ..wire import from_template
 from .choice import Cluster
 from .display import Display
+from .interrupt import heard_elsewhere
 from .remote_error import remote_error
 from .request import Request, request_of
 
@@ -67,6 +70,7 @@ class _Run:
         self._cluster, self._task, self._request, self._display = cluster, task, request, display
         self._store, self._files = context.file_access, ResultFiles(context.file_access)
         ray = from_template(request.template)
+        self._is_broken_off = False
         self._stays = ray.shutdown is not None or ray.ttl is not None  # the task says itself how long
 
     def outputs(self) -> LiteralMap:
@@ -81,7 +85,7 @@ class _Run:
             if end.error is None:
                 return self._outputs(number)
             failure = end.error
-            if end.phase != TaskExecution.RETRYABLE_FAILED:
+            if end.phase != TaskExecution.RETRYABLE_FAILED or self._is_broken_off:
                 break
             if number + 1 < attempts:
                 self._display.say(f"attempt {number + 1} of {attempts} has failed, the next one begins")
@@ -92,17 +96,25 @@ class _Run:
         background = self._cluster.background
         creation = background.start(self._cluster.service.submit(self._request.attempt(number)))
         try:
-            job = creation.result()
-            self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
-            end = background.run(self._end_of(job))
-        except (KeyboardInterrupt, SystemExit):  # flytekit makes a SystemExit of Ctrl-C
-            self._display.say("its RayJob is being deleted; Ctrl-C once more leaves it as it is")
-            with suppress(KubeRayError):  # it was not created
-                self._remove(creation.result())
+            with heard_elsewhere(partial(self._break_off, creation)):
+                job = creation.result()
+                self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
+                end = background.run(self._end_of(job))
+                if not self._stays:
+                    self._remove(job)
+                return end
+        except KubeRayError:  # there is no RayJob
             raise
-        if not self._stays:
-            self._remove(job)
-        return end
+        except BaseException:  # Ctrl-C, of which flytekit makes a SystemExit; and whatever else
+            self._break_off(creation)
+            raise
+
+    def _break_off(self, creation: Future[JobMetadata]) -> None:
+        """Nothing; the RayJob that is being created, or stands, goes, and no attempt follows."""
+        self._is_broken_off = True
+        self._display.say("its RayJob is being deleted; Ctrl-C once more leaves it as it is")
+        with suppress(KubeRayError):  # it was not created
+            self._remove(creation.result())
 
     def _remove(self, job: JobMetadata) -> None:
         try:
@@ -138,7 +150,7 @@ class _Run:
     def _timed_out(self, elapsed: timedelta) -> _End | None:
         """The end by the task's own timeout, which holds for each attempt, and after which Flyte tries again."""
         timeout = self._task.metadata.timeout
-        if not isinstance(timeout, timedelta) or elapsed < timeout:
+        if not timeout or not isinstance(timeout, timedelta) or elapsed < timeout:
             return None
         return _End(TaskExecution.RETRYABLE_FAILED, KubeRayError(f"{self._task.name}: timed out after {timeout}"))
 
