@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flytekitplugins.kuberay.cluster.patch import ready_for_api, with_patches
+from flytekitplugins.kuberay.cluster.patch import patched_problems, ready_for_api, with_patches
 from flytekitplugins.kuberay.wire import Manifest
 
 OWN = {"kuberay.flyte.org/attempt-key": "k"}
@@ -46,6 +46,35 @@ def test_identity_outlives_metadata(patch: Manifest) -> None:
     """What a patch leaves of no metadata is our own."""
     expected = {"name": "n", "namespace": "ns", "labels": OWN, "annotations": {}}
     assert with_patches(JOB, [patch])["metadata"] == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "told"),
+    [
+        pytest.param({"spec": None}, "rayJobPatch.spec: leaves None of the RayJob's spec", id="no spec"),
+        pytest.param(
+            {"spec": {"rayClusterSpec": "x"}},
+            "rayJobPatch.spec.rayClusterSpec: leaves 'x' of the cluster's spec",
+            id="a text for the cluster",
+        ),
+    ],
+)
+def test_a_patch_that_leaves_no_ray_job_is_told(patch: Manifest, told: str) -> None:
+    """What is built on must be there."""
+    problems = list(patched_problems(ready_for_api(with_patches(JOB, [patch]))))
+    assert [str(problem) for problem in problems] == [f"{told}; patch its fields, not all of it at once"]
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"spec": {"rayClusterSpec": None, "clusterSelector": {"a": "b"}}}, id="another's cluster"),
+    ],
+)
+def test_a_patch_may_do_without_a_cluster(patch: Manifest) -> None:
+    """A clusterSelector takes its place."""
+    assert list(patched_problems(ready_for_api(with_patches(JOB, [patch])))) == []
 
 
 def test_ready_for_api() -> None:

@@ -26,7 +26,7 @@ from .entrypoint import argv_problems, format_entrypoint
 from .group import HEAD, WORKER, build_group_template, group_problems
 from .link_templates import link_annotation
 from .overlay import overlay_problems
-from .patch import ready_for_api, with_patches
+from .patch import patched_problems, ready_for_api, with_patches
 from .readiness import with_quick_readiness
 from .submitter import SUBMITTER_PATH, build_submitter, built_submitter_problems, submitter_problems
 
@@ -76,8 +76,9 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
             **({"submitterPodTemplate": _pod_manifest(pods.submitter, task, secrets=False)} if pods.submitter else {}),
         },
     }
-    patched = with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch))
-    built: Manifest = with_ray_version(ready_for_api(patched))
+    patched: Manifest = ready_for_api(with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)))
+    _refuse(list(patched_problems(patched)))
+    built = with_ray_version(patched)
     return with_quick_readiness(built) if settings.kuberay.readiness_probes == "quick" else built
 
 

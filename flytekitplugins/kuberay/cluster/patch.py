@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..errors import Problem
 from ..pod.merge import merge_pod_spec
 from ..wire import Manifest
 from .names import PREFIX
@@ -22,6 +23,15 @@ def with_patches(job: Manifest, patches: Iterable[Mapping[str, Any] | None]) -> 
     }
     identity = {"name": metadata["name"], "namespace": metadata["namespace"], **own}
     return merge_pod_spec(patched, {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": identity})
+
+
+def patched_problems(job: Manifest) -> Iterator[Problem]:
+    """What patches have made of a RayJob that is none any more; the fields below are the API server's to judge."""
+    remedy = "patch its fields, not all of it at once"
+    if not isinstance(spec := job.get("spec"), dict):
+        yield Problem("rayJobPatch.spec", f"leaves {spec!r} of the RayJob's spec", remedy)
+    elif not isinstance(cluster := spec.get("rayClusterSpec", {}), dict):
+        yield Problem("rayJobPatch.spec.rayClusterSpec", f"leaves {cluster!r} of the cluster's spec", remedy)
 
 
 def ready_for_api(value: Any) -> Any:
