@@ -7,11 +7,13 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -330,3 +332,17 @@ def test_a_refused_task_says_why(direct: Direct, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(KubeRayError, match="suspend"):
         refused(x=1)
     assert pods.jobs == []
+
+
+def test_what_the_cluster_refuses_is_told_without_our_own_code(
+    direct: Direct, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here for a namespace that is not there: pyflyte would print the frames of a cause, and of libraries below."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(Path(direct.kubeconfig).read_text().replace(direct.namespace, "gone"))
+    monkeypatch.setenv("KUBECONFIG", str(elsewhere))
+    with pytest.raises(KubeRayError, match='namespaces "gone" not found') as caught:
+        doubled(x=1)
+    assert caught.value.__cause__ is None
+    frames = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
+    assert not any("concurrent" in name for name in frames)

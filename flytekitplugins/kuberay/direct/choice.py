@@ -81,7 +81,7 @@ class Choice:
                 if not required:
                     _say(f"Ray tasks run in this process, there is no cluster for them: {error}")
         if self._unusable is not None and required:
-            raise KubeRayError(f"{VARIABLE}={_CLUSTER}: {self._unusable}") from self._unusable
+            raise KubeRayError(f"{VARIABLE}={_CLUSTER}: {self._unusable}")
         return self._found
 
 

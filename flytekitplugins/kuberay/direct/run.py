@@ -103,8 +103,8 @@ class _Run:
                 if not self._stays:
                     self._remove(job)
                 return end
-        except KubeRayError:  # there is no RayJob
-            raise
+        except KubeRayError as error:  # there is no RayJob; pyflyte would print where in our own code that was found
+            raise error.with_traceback(None) from None
         except BaseException:  # Ctrl-C, of which flytekit makes a SystemExit; and whatever else
             self._break_off(creation)
             raise
