@@ -14,7 +14,7 @@ from flytekitplugins.kuberay.cluster.pods import PodView
 from flytekitplugins.kuberay.cluster.progress import Progress, line, news_of, progress_of, state_of
 from flytekitplugins.kuberay.cluster.status import JobView
 
-from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, failed, job, pod, stuck
+from .scenes import NOW, PHASES, RUNNING, STARTING, Scene, ago, at_start, container, ended, failed, job, pod, stuck
 
 WANTING = replace(STARTING, workers_ready=1, workers_wanted=2)
 LINK = Link("Ray Dashboard", "http://dashboard")
@@ -115,3 +115,12 @@ def test_time_alone_is_no_news() -> None:
 def test_what_is_told_of_a_pod(seen: PodView, expected: str) -> None:
     """In its row of a table."""
     assert state_of(seen) == expected
+
+
+def test_nobody_waits_for_a_pod_after_the_end() -> None:
+    """In SidecarMode the head's submitter is over then, which is no trouble; a pod that failed still tells."""
+    done = pod("head", container("ray-head", running=ago()), container("ray-job-submitter", terminated=ended(0)))
+    done = replace(done, ready=False)
+    assert "ended with exit code 0" in state_of(done)
+    assert state_of(done, ended=True) == ""
+    assert state_of(failed("head", 137), ended=True) == "container ray-head ended with exit code 137"

@@ -124,7 +124,7 @@ def _order(status: Status) -> list[PodView]:
 def _pod_cells(status: Status, pod: PodView) -> Sequence[str]:
     restarts = str(sum(each.restarts for each in pod.containers))
     age = format_duration(status.now - pod.created)
-    return pod.name, pod.group, pod.phase, age, restarts, plain(state_of(pod))
+    return pod.name, pod.group, pod.phase, age, restarts, plain(state_of(pod, ended=status.progress.ended))
 
 
 def _event_cells(status: Status, event: Event) -> Sequence[str]:
@@ -159,5 +159,5 @@ def _pod_json(status: Status, pod: PodView) -> dict[str, object]:
         "phase": pod.phase,
         "age_seconds": int((status.now - pod.created).total_seconds()),
         "restarts": sum(each.restarts for each in pod.containers),
-        "why": state_of(pod),
+        "why": state_of(pod, ended=status.progress.ended),
     }

@@ -82,11 +82,16 @@ def news_of(progress: Progress) -> str:
     return _AGE.sub("", f"{progress.phase} {progress.ready}/{progress.wanted} {progress.why}")
 
 
-def state_of(pod: PodView) -> str:
-    """Why a pod is not up, or how it ended; "" where there is nothing to tell."""
+def state_of(pod: PodView, *, ended: bool = False) -> str:
+    """Why a pod is not up, or how it ended; "" where there is nothing to tell.
+
+    Args:
+        pod: The pod.
+        ended: Whether its task has ended, after which nobody waits for it to be up.
+    """
     if pod.terminating:
         return "being deleted"
-    waiting = waiting_groups([pod])
+    waiting = [] if ended else waiting_groups([pod])
     return (waiting[0].text if waiting else end_of_pod(pod)).removeprefix(f"pod {pod.name}: ")
 
 
