@@ -117,6 +117,13 @@ def test_own_labels() -> None:
 def test_own_annotations(task: FlyteTask, expected: dict[str, str]) -> None:
     """A person finds the task of an object by its annotations."""
     assert names.own_annotations(task) == {f"kuberay.flyte.org/{key}": value for key, value in expected.items()}
+    job = {"metadata": {"annotations": dict(names.own_annotations(task))}}
+    assert {key: names.annotation_of(job, key) for key in expected} == expected
+
+
+def test_an_annotation_that_is_not_there() -> None:
+    """It is empty."""
+    assert names.annotation_of({"metadata": {}}, "task") == ""
 
 
 META = "s3://bucket/metadata/propeller/p-d-f1"

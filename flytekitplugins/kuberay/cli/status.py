@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from .. import kube
 from ..cluster.diagnosis import format_duration
 from ..cluster.links import links_of
-from ..cluster.pods import PodView
+from ..cluster.pods import HEAD, SUBMITTER, PodView
 from ..cluster.progress import Progress, line, plain, progress_of, state_of
 from ..connector.events import Event, recent
 from ..connector.results import ResultFiles
@@ -118,7 +118,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _order(status: Status) -> list[PodView]:
     """Head and submitter first, then the workers, group by group."""
-    return sorted(status.pods, key=lambda pod: (pod.group != "head", pod.group != "submitter", pod.group, pod.name))
+    return sorted(status.pods, key=lambda pod: (pod.group != HEAD, pod.group != SUBMITTER, pod.group, pod.name))
 
 
 def _pod_cells(status: Status, pod: PodView) -> Sequence[str]:

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import kube
-from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGED_BY, MANAGER, PREFIX
+from ..cluster.names import ATTEMPT, ATTEMPT_KEY, EXECUTION_LABEL, MANAGED_BY, MANAGER, annotation_of
 from ..errors import KubeRayError, Problem, ProblemsError
 from ..settings import Settings, load_settings
 from ..wire import Manifest
 
 _OURS = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
-_EXECUTION_LABEL = "execution-id"
-"""Propeller's. A run without Flyte tells its id in our annotation alone."""
-
 _WHAT_IS_LEFT = "; of a task that failed the diagnosis stands beside its outputs (kuberay-diagnosis.txt)"
 
 
@@ -153,13 +150,9 @@ def _where(places: Sequence[str]) -> str:
 
 def _executions_of(job: Manifest) -> set[str]:
     """The names under which its execution is known."""
-    execution = _annotation(job, "execution")
-    label = (job["metadata"].get("labels") or {}).get(_EXECUTION_LABEL, "")
+    execution = annotation_of(job, "execution")
+    label = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
     return {execution, execution.rpartition("/")[2], label} - {""}
-
-
-def _annotation(job: Manifest, key: str) -> str:
-    return str((job["metadata"].get("annotations") or {}).get(f"{PREFIX}{key}", ""))
 
 
 def _target_of(job: Manifest) -> Target:
@@ -170,9 +163,9 @@ def _target_of(job: Manifest) -> Target:
         name=metadata["name"],
         uid=metadata["uid"],
         key=labels.get(ATTEMPT_KEY, ""),
-        task=_annotation(job, "task"),
-        execution=_annotation(job, "execution"),
-        node=_annotation(job, "node"),
+        task=annotation_of(job, "task"),
+        execution=annotation_of(job, "execution"),
+        node=annotation_of(job, "node"),
         attempt=labels.get(ATTEMPT, ""),
-        by_propeller=_EXECUTION_LABEL in labels,
+        by_propeller=EXECUTION_LABEL in labels,
     )

@@ -13,6 +13,7 @@ from typing import Any
 from .phase import FAILURES, Verdict
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
 from .redaction import redacted, redacted_values
+from .submitter import SUBMITTER_CONTAINER
 
 FILE = "kuberay-diagnosis.txt"
 """Its name below the output prefix."""
@@ -24,8 +25,6 @@ _PART = 32 * 1024
 _CUT = "[... cut here: {} bytes left out ...]\n"
 _CUT_ROOM = 64
 _FIRST_PART = "\n\n## Pods\n"
-_SIDECAR = "ray-job-submitter"
-"""The head's container that hands the job over in SidecarMode. Source: ray-operator utils/constant.go."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _sources(pod: PodView) -> Iterator[LogSource]:
     yield from (LogSource(pod.name, each.name, previous=bool(each.waiting)) for each in failed)
     if pod.group in (HEAD, SUBMITTER):
         started = [each for each in pod.containers if not each.init and (each.running or each.exit_code is not None)]
-        sidecar = [each for each in started if each.name == _SIDECAR]
+        sidecar = [each for each in started if each.name == SUBMITTER_CONTAINER]
         yield from (LogSource(pod.name, each.name) for each in (*sidecar, *started[:1]))
 
 

@@ -19,19 +19,17 @@ from ..settings import Settings, TemplateLogPlugin
 from ..settings.templates import POD_VARIABLES, filled, variables_of
 from .diagnosis import ray_container
 from .link_templates import dashboard_template, history_template, log_templates, uris_of
-from .phase import FAILURES
+from .phase import ENDS
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
 from .status import JobView
+from .submitter import SUBMITTER_CONTAINER
 
 _PENDING = frozenset({TaskExecution.QUEUED, TaskExecution.WAITING_FOR_RESOURCES, TaskExecution.INITIALIZING})
-_ENDS = frozenset({TaskExecution.SUCCEEDED, *FAILURES})
 _MOST_WORKERS = 10
 _LAST_LINES = timedelta(minutes=1)
 """For which pods may still log after the job's end."""
 
 _OF_PODS = frozenset(name.lower() for name in POD_VARIABLES)
-_SUBMITTER_CONTAINER = "ray-job-submitter"
-"""Beside the head, in SidecarMode. Source: KubeRay v1.6.2, ray-operator/controllers/ray/utils/constant.go."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def links_of(
         settings: The platform's settings, which hold the templates.
         now: The time, aware of its zone.
     """
-    of_ray = history_template(settings.kuberay) if phase in _ENDS else dashboard_template(settings.ray)
+    of_ray = history_template(settings.kuberay) if phase in ENDS else dashboard_template(settings.ray)
     of_logs = [template for template in log_templates(settings.ray.logs) if _is_shown(template, phase)]
     if job is None or not (of_ray or of_logs):
         return []
@@ -74,7 +72,7 @@ def links_of(
     values = _job_values(job, end)
     each_pod = {source.name: {**values, **_pod_values(source, end)} for source in sources}
     links: list[Link] = []
-    if phase in _ENDS:
+    if phase in ENDS:
         links += _links(of_ray, values)
     elif _is_head_up(job, phase, sources):
         links += _while_head_is_up(_links(of_ray, each_pod.get(HEAD, values)), phase)
@@ -87,7 +85,7 @@ def _is_shown(template: TemplateLogPlugin, phase: TaskExecution.Phase) -> bool:
     """Whether the template's links belong to the phase."""
     if phase in _PENDING:
         return template.show_while_pending
-    return not (phase in _ENDS and template.hide_once_finished)
+    return not (phase in ENDS and template.hide_once_finished)
 
 
 def _is_head_up(job: JobView, phase: TaskExecution.Phase, sources: Iterable[_Source]) -> bool:
@@ -142,7 +140,7 @@ def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
 def _main_sources(kind: str, pod: PodView) -> Iterator[_Source]:
     """A head or submitter, and the submitter that runs beside a head."""
     yield _Source(kind, pod, ray_container(pod))
-    beside = (each for each in pod.containers if each.name == _SUBMITTER_CONTAINER)
+    beside = (each for each in pod.containers if each.name == SUBMITTER_CONTAINER)
     yield from (_Source(SUBMITTER, pod, container) for container in beside)
 
 
@@ -176,7 +174,7 @@ def _pod_values(source: _Source, end: datetime) -> Mapping[str, str]:
 
 def _window_end(job: JobView, phase: TaskExecution.Phase, now: datetime) -> datetime:
     """When what a link shows ends: of a task that runs, past tomorrow, for no other link comes before its end."""
-    if phase in _ENDS:
+    if phase in ENDS:
         return job.ended + _LAST_LINES if job.ended else now
     return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2)
 

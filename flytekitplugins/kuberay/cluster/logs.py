@@ -13,7 +13,7 @@ from ..wire import Manifest
 from .capsule import LogSource
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
 from .status import JobView
-from .submitter import CONTAINER_NAME
+from .submitter import SUBMITTER_CONTAINER
 
 DRIVER, WORKER = "driver", "worker"
 WHICH = (DRIVER, HEAD, WORKER, SUBMITTER)
@@ -65,7 +65,7 @@ def log_sources(which: str, mode: str, pods: Iterable[PodView]) -> list[LogSourc
         if mode == "HTTPMode":
             return []
         group = HEAD if mode == "SidecarMode" else SUBMITTER
-        return _sources([pod for pod in newest if pod.group == group], CONTAINER_NAME)[:1]
+        return _sources([pod for pod in newest if pod.group == group], SUBMITTER_CONTAINER)[:1]
     if which == HEAD:
         return _sources([pod for pod in newest if pod.group == HEAD])[:1]
     workers = [pod for pod in newest if pod.group not in (HEAD, SUBMITTER)]

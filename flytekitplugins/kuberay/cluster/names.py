@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from ..wire import FlyteTask
+from ..wire import FlyteTask, Manifest
 
 PREFIX = "kuberay.flyte.org/"
 MANAGED_BY = f"{PREFIX}managed-by"
@@ -20,6 +20,9 @@ NODE_KEY = f"{PREFIX}node-key"
 ATTEMPT = f"{PREFIX}attempt"
 LINKS = f"{PREFIX}links"
 MANAGER = "flytekitplugins-kuberay"
+
+EXECUTION_LABEL = "execution-id"
+"""Propeller's. A run without Flyte tells its execution in our annotation alone."""
 
 MAX_NAME = 47
 """KubeRay never reconciles a RayJob with a longer name. Source: ray-operator utils/validation.go."""
@@ -79,6 +82,11 @@ def own_annotations(task: FlyteTask) -> Mapping[str, str]:
         "output-prefix": task.output_prefix,
     }
     return {f"{PREFIX}{key}": value for key, value in values.items() if value}
+
+
+def annotation_of(job: Manifest, key: str) -> str:
+    """What `own_annotations` wrote onto a RayJob manifest under the key; "" where it does not stand there."""
+    return str((job["metadata"].get("annotations") or {}).get(f"{PREFIX}{key}", ""))
 
 
 def node_id_of(task: FlyteTask) -> str:

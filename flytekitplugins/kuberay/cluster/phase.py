@@ -31,6 +31,9 @@ FAILURES: Mapping[TaskExecution.Phase, str] = {
 }
 """The phases of a bad end, with their names."""
 
+ENDS = frozenset({TaskExecution.SUCCEEDED, *FAILURES})
+"""The phases after which nothing comes."""
+
 ENDED_DEPLOYMENTS = frozenset({"Complete", "Failed", "ValidationFailed"})
 _ENDED_JOBS = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _LIVE_JOBS = frozenset({"PENDING", "RUNNING"})

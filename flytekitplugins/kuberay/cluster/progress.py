@@ -11,7 +11,7 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from .diagnosis import end_of_pod, waiting_groups
 from .links import Link
-from .phase import FAILURES, Verdict
+from .phase import ENDS, Verdict
 from .pods import PodView
 from .status import JobView
 
@@ -21,8 +21,6 @@ _AGE = re.compile(r" \((?:\d+[hms])+\)")
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 """What logs and registries may say to a terminal: colours, or worse."""
-
-_ENDS = frozenset({TaskExecution.SUCCEEDED, *FAILURES})
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def progress_of(
         now: The time, aware of its zone.
         begun: Since when the task is waited for; by default since its RayJob was created.
     """
-    ended = verdict.phase in _ENDS
+    ended = verdict.phase in ENDS
     begin = begun or (job.created if job else None) or now
     end = (job.ended if job and ended else None) or now
     return Progress(

@@ -15,7 +15,7 @@ from .diagnosis import end_of_pod, end_text
 from .phase import Verdict
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
 from .status import JobView
-from .submitter import CONTAINER_NAME
+from .submitter import SUBMITTER_CONTAINER
 
 
 def early_end(job: JobView, pods: Sequence[PodView], *, has_outputs: bool) -> Verdict | None:
@@ -38,7 +38,7 @@ def early_end(job: JobView, pods: Sequence[PodView], *, has_outputs: bool) -> Ve
 
 
 def _submitter(pod: PodView) -> ContainerView | None:
-    return next((each for each in pod.containers if each.name == CONTAINER_NAME), None)
+    return next((each for each in pod.containers if each.name == SUBMITTER_CONTAINER), None)
 
 
 def _loss(head: PodView, submitter: ContainerView, pods: Sequence[PodView]) -> str:
@@ -56,7 +56,7 @@ def _loss(head: PodView, submitter: ContainerView, pods: Sequence[PodView]) -> s
 def _end(head: PodView, submitter: ContainerView, *, has_outputs: bool) -> Verdict:
     """The end as its submitter tells it, who waits for the job and fails with it."""
     if submitter.exit_code != 0:
-        text = f"the Ray job failed: pod {head.name}: container {CONTAINER_NAME} ended with {end_text(submitter)}"
+        text = f"the Ray job failed: pod {head.name}: container {SUBMITTER_CONTAINER} ended with {end_text(submitter)}"
         return Verdict(TaskExecution.RETRYABLE_FAILED, text, ours=True)
     if has_outputs:
         return Verdict(TaskExecution.RETRYABLE_FAILED, "the Ray job has succeeded but wrote no outputs", ours=True)

@@ -20,7 +20,9 @@ from ..wire import CONFIG_PATH, Extras, FlyteTask, K8sPod, Manifest, RayTask
 from .overlay import overlay_problems, with_overlay
 from .submit_command import submit_command
 
-CONTAINER_NAME = "ray-job-submitter"
+SUBMITTER_CONTAINER = "ray-job-submitter"
+"""Beside the head in SidecarMode, too. Source: KubeRay v1.6.2, ray-operator/controllers/ray/utils/constant.go."""
+
 SUBMITTER_PATH = f"{CONFIG_PATH}.submitter"
 _KEPT = (
     "serviceAccountName",
@@ -42,7 +44,9 @@ def submitter_problems(extras: Extras) -> Iterator[Problem]:
     if extras.submitter_template is not None:
         yield from overlay_problems(extras.submitter_template, f"{SUBMITTER_PATH}.template")
     if extras.submitter_resources is not None:
-        yield from container_problems({"name": CONTAINER_NAME, "resources": extras.submitter_resources}, SUBMITTER_PATH)
+        yield from container_problems(
+            {"name": SUBMITTER_CONTAINER, "resources": extras.submitter_resources}, SUBMITTER_PATH
+        )
 
 
 def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> PodTemplate:
@@ -57,7 +61,7 @@ def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settin
     scheduled = _without_gpu_scheduling(task_pod.spec, task, settings)
     spec: Manifest = {key: scheduled[key] for key in _KEPT if scheduled.get(key)}
     spec |= {"restartPolicy": "Never", "containers": [_container(task_pod, ray, settings)]}
-    built, own = replace(task_pod, spec=spec, primary=CONTAINER_NAME), ray.extras.submitter_template
+    built, own = replace(task_pod, spec=spec, primary=SUBMITTER_CONTAINER), ray.extras.submitter_template
     return built if own is None else with_overlay(built, own, _main_container(own), task_pod.primary, settings)
 
 
@@ -67,12 +71,12 @@ def built_submitter_problems(built: PodTemplate) -> Iterator[Problem]:
 
 
 def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manifest:
-    renamed = with_container_renamed(task_pod.spec, task_pod.primary, CONTAINER_NAME)  # D18 (design)
+    renamed = with_container_renamed(task_pod.spec, task_pod.primary, SUBMITTER_CONTAINER)  # D18 (design)
     primary = container_of(renamed, task_pod.primary)
     resources = ray.extras.submitter_resources or {}
     ray_env = [entry for entry in primary.get("env") or [] if entry["name"].startswith("RAY_")]
     container = {
-        "name": CONTAINER_NAME,
+        "name": SUBMITTER_CONTAINER,
         "image": primary.get("image"),
         "imagePullPolicy": primary.get("imagePullPolicy"),
         "env": merge_env(platform_env(settings), ray_env),
@@ -88,7 +92,7 @@ def _main_container(own: K8sPod) -> str:
     Unlike a Ray container, an only one may have an image: the submitter's may be another than the task's.
     """
     names = [each["name"] for each in own.pod_spec.get("containers") or [] if each.get("name")]
-    wanted = [name for name in (CONTAINER_NAME, own.primary_container_name) if name in names]
+    wanted = [name for name in (SUBMITTER_CONTAINER, own.primary_container_name) if name in names]
     return next(iter(wanted or (names if len(names) == 1 else [])), "")
 
 

@@ -10,11 +10,10 @@ from enum import Enum
 
 from ..wire import Manifest
 from .diagnosis import format_duration
-from .names import PREFIX
+from .names import EXECUTION_LABEL, annotation_of
 from .phase import needs_results
 from .status import JobView
 
-_EXECUTION_LABEL = "execution-id"
 _ENDED_PHASES = frozenset({3, 5, 6})
 """Success, failed, aborted. Source: flytepropeller v1alpha1/iface.go WorkflowPhase, workflow_status.go IsTerminated."""
 
@@ -33,10 +32,8 @@ def execution_of(job: Manifest) -> str:
 
     Propeller's label alone is not enough, for a task's own labels win over it: ours has to say the same.
     """
-    metadata = job["metadata"]
-    label: str = (metadata.get("labels") or {}).get(_EXECUTION_LABEL, "")
-    ours: str = (metadata.get("annotations") or {}).get(f"{PREFIX}execution", "")
-    return label if label == ours.rpartition("/")[2] else ""
+    label: str = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
+    return label if label == annotation_of(job, "execution").rpartition("/")[2] else ""
 
 
 def owner_of(workflow: Manifest | None) -> Owner:

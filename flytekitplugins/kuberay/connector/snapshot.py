@@ -9,7 +9,7 @@ from datetime import datetime
 
 from .. import kube
 from ..cluster.capsule import declared_in, place_of
-from ..cluster.names import ATTEMPT_KEY, PREFIX
+from ..cluster.names import ATTEMPT_KEY, annotation_of
 from ..cluster.phase import Results, Verdict, needs_results
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
@@ -31,7 +31,7 @@ class Snapshot:
     @property
     def output_prefix(self) -> str:
         """Where its results go; "" where the RayJob does not tell."""
-        return str((self.manifest["metadata"].get("annotations") or {}).get(f"{PREFIX}output-prefix", ""))
+        return annotation_of(self.manifest, "output-prefix")
 
 
 @dataclass(frozen=True)
