@@ -1,25 +1,17 @@
-"""`KubeClient` over a real API server: requests, answers and broken connections, by `kubernetes.aio`.
-
-The library builds requests, signs them and holds the connections; its models, retries and exceptions are not used.
-"""
+"""`KubeClient` over a real API server: what each call asks for, and what comes of its answer."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 from urllib.parse import quote
 
-import aiohttp
 from kubernetes.aio.client import ApiClient
 from typing_extensions import Self, override
 
 from .access import Access
+from .answers import event_of, parsed, schema_of, warnings_of
 from .client import (
     ALL,
     PODS,
@@ -32,31 +24,11 @@ from .client import (
     Selector,
     WatchEvent,
 )
-from .errors import (
-    AccessError,
-    Call,
-    DeadlineExceeded,
-    Unauthorized,
-    Unavailable,
-    UnknownResource,
-    error_of,
-)
+from .errors import AccessError, Call
+from .exchange import Exchange, Request
 
-_WARNING = re.compile(r'\b299 \S+ "((?:[^"\\]|\\.)*)"')
 _ENDLESS = 0.0  # aiohttp's word for a read without a time-out
 _CLOSING_SECONDS = 0.05  # for the ends of TLS connections, for which aiohttp does not wait
-_EVENT_TYPES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What `_send` puts on the wire."""
-
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...] = ()
-    body: Manifest | None = None
-    content_type: str = "application/json"
 
 
 class ApiKubeClient(KubeClient):
@@ -70,6 +42,7 @@ class ApiKubeClient(KubeClient):
     def __init__(self, access: Access, api_client: ApiClient) -> None:
         self.access = access
         self._api_client = api_client
+        self._exchange = Exchange(access, api_client)
 
     @classmethod
     async def open(cls, kubeconfig: str = "", context: str = "", *, user_agent: str = "kuberay-client") -> Self:
@@ -111,15 +84,15 @@ class ApiKubeClient(KubeClient):
     ) -> Created:
         call = _call("create", resource, namespace, str(manifest.get("metadata", {}).get("name", "")))
         query = [("fieldValidation", field_validation)] + ([("dryRun", "All")] if dry_run else [])
-        request = _Request("POST", _path(resource, namespace), tuple(query), manifest)
-        async with self._exchange(call, request, timeout) as response:
-            return Created(await _json(call, response), _warnings(response.headers.getall("Warning", [])))
+        request = Request("POST", _path(resource, namespace), tuple(query), manifest)
+        async with self._exchange.answer(call, request, timeout) as response:
+            return Created(parsed(call, await response.read()), warnings_of(response.headers.getall("Warning", [])))
 
     @override
     async def get(self, resource: Resource, namespace: str | None, name: str, *, timeout: float = 5.0) -> Manifest:
         call = _call("get", resource, namespace, name)
-        async with self._exchange(call, _Request("GET", _path(resource, namespace, name)), timeout) as response:
-            return await _json(call, response)
+        async with self._exchange.answer(call, Request("GET", _path(resource, namespace, name)), timeout) as response:
+            return parsed(call, await response.read())
 
     @override
     async def delete(
@@ -135,8 +108,8 @@ class ApiKubeClient(KubeClient):
         options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
-        request = _Request("DELETE", _path(resource, namespace, name), body=options)
-        async with self._exchange(call, request, timeout) as response:
+        request = Request("DELETE", _path(resource, namespace, name), body=options)
+        async with self._exchange.answer(call, request, timeout) as response:
             await response.read()
 
     @override
@@ -152,9 +125,9 @@ class ApiKubeClient(KubeClient):
     ) -> Manifest:
         call = _call("patch", resource, namespace, name, subresource)
         path = _path(resource, namespace, name, subresource)
-        request = _Request("PATCH", path, body=patch, content_type="application/merge-patch+json")
-        async with self._exchange(call, request, timeout) as response:
-            return await _json(call, response)
+        request = Request("PATCH", path, body=patch, content_type="application/merge-patch+json")
+        async with self._exchange.answer(call, request, timeout) as response:
+            return parsed(call, await response.read())
 
     @override
     async def list_page(
@@ -169,8 +142,8 @@ class ApiKubeClient(KubeClient):
     ) -> Page:
         call = _call("list", resource, namespace)
         query = _query(selector, limit=str(limit), **{"continue": continue_from})
-        async with self._exchange(call, _Request("GET", _path(resource, namespace), query), timeout) as response:
-            answer = await _json(call, response)
+        async with self._exchange.answer(call, Request("GET", _path(resource, namespace), query), timeout) as response:
+            answer = parsed(call, await response.read())
         metadata = answer.get("metadata", {})
         return Page(answer.get("items") or [], metadata.get("resourceVersion", ""), metadata.get("continue", ""))
 
@@ -193,11 +166,11 @@ class ApiKubeClient(KubeClient):
             resourceVersion=resource_version,
             timeoutSeconds=str(seconds),
         )
-        request = _Request("GET", _path(resource, namespace), query)
-        async with self._exchange(call, request, timeout, silence=seconds + timeout) as response:
+        request = Request("GET", _path(resource, namespace), query)
+        async with self._exchange.answer(call, request, timeout, silence=seconds + timeout) as response:
             yield WatchEvent("OPENED", {})
             async for line in response.content:
-                yield _event(call, line)
+                yield event_of(call, line)
 
     @override
     async def read_log(
@@ -214,9 +187,9 @@ class ApiKubeClient(KubeClient):
         call = _call("get", PODS, namespace, pod, "log")
         query = [("tailLines", str(tail_lines))] + ([("container", container)] if container else [])
         query += [("previous", "true")] if previous else []
-        request = _Request("GET", _path(PODS, namespace, pod, "log"), tuple(query))
+        request = Request("GET", _path(PODS, namespace, pod, "log"), tuple(query))
         end = b""
-        async with self._exchange(call, request, timeout) as response:
+        async with self._exchange.answer(call, request, timeout) as response:
             # The API's own limitBytes would cut the newest lines, which are the ones that tell why.
             async for chunk in response.content.iter_any():
                 end = (end + chunk)[-limit_bytes:]
@@ -226,8 +199,8 @@ class ApiKubeClient(KubeClient):
     async def schema(self, resource: Resource, kind: str, *, timeout: float = 10.0) -> Manifest:
         path = f"/openapi/v3{_group_path(resource)}"
         call = Call("get", path)
-        async with self._exchange(call, _Request("GET", path), timeout) as response:
-            return _schema_of(call, resource, kind, await _json(call, response))
+        async with self._exchange.answer(call, Request("GET", path), timeout) as response:
+            return schema_of(call, resource, kind, parsed(call, await response.read()))
 
     @override
     def stream_log(
@@ -235,7 +208,7 @@ class ApiKubeClient(KubeClient):
     ) -> AsyncGenerator[bytes, None]:
         query = [("container", container)] if container else []
         query += [("follow", "true")] if follow else []
-        request = _Request("GET", _path(PODS, namespace, pod, "log"), tuple(query))
+        request = Request("GET", _path(PODS, namespace, pod, "log"), tuple(query))
         return self._pieces(_call("get", PODS, namespace, pod, "log"), request, timeout)
 
     @override
@@ -249,7 +222,7 @@ class ApiKubeClient(KubeClient):
         timeout: float = 10.0,
     ) -> AsyncGenerator[bytes, None]:
         call = _call("get", SERVICES, namespace, service, "proxy")
-        request = _Request("GET", f"{_path(SERVICES, namespace, service, 'proxy')}/{path}", tuple(query))
+        request = Request("GET", f"{_path(SERVICES, namespace, service, 'proxy')}/{path}", tuple(query))
         return self._pieces(call, request, timeout)
 
     @override
@@ -258,68 +231,11 @@ class ApiKubeClient(KubeClient):
         await self._api_client.close()
         await asyncio.sleep(_CLOSING_SECONDS)
 
-    async def _pieces(self, call: Call, request: _Request, timeout: float) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, call: Call, request: Request, timeout: float) -> AsyncGenerator[bytes, None]:
         """The answer as it comes, which may take for ever once it has begun."""
-        async with self._exchange(call, request, timeout, silence=_ENDLESS) as response:
+        async with self._exchange.answer(call, request, timeout, silence=_ENDLESS) as response:
             async for piece in response.content.iter_any():
                 yield piece
-
-    @asynccontextmanager
-    async def _exchange(
-        self, call: Call, request: _Request, timeout: float, *, silence: float | None = None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer, when it is 2xx; any fault until the end of the block becomes an `ApiError`.
-
-        Args:
-            call: For the error's text.
-            request: What to send.
-            timeout: Of the whole block; with `silence`, of the time until the answer begins.
-            silence: How long an answer without an end may pause.
-
-        Raises:
-            ApiError: By what the answer says, or what befell it.
-        """
-        response: aiohttp.ClientResponse | None = None
-        try:
-            response = await self._send(request, timeout, silence)
-            if response.status >= 300:
-                body = (await response.read()).decode(errors="replace")
-                raise error_of(call, response.status, body, response.headers.get("Retry-After", ""))
-            yield response
-        except Unauthorized:
-            self.access.expire()
-            raise
-        except asyncio.TimeoutError as error:
-            limit = timeout if silence is None or response is None else silence
-            raise DeadlineExceeded(call, f"no answer from the API server within {limit:g} s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unavailable(call, f"can't talk to the API server: {_reason(error)}") from error
-        finally:
-            if response is not None:
-                response.close()
-
-    async def _send(self, request: _Request, timeout: float, silence: float | None) -> aiohttp.ClientResponse:
-        started = time.monotonic()
-        await self.access.renew(timeout)
-        left = max(timeout - (time.monotonic() - started), 0.001)
-        method, url, headers, body, _ = await self._api_client.param_serialize(
-            request.method,
-            request.path,
-            query_params=list(request.query),
-            header_params={
-                "Accept": "application/json, */*",
-                "Content-Type": request.content_type,
-                # Calls are rare, and a connection that is kept may be dead by the next one, without a word.
-                "Connection": "close",
-            },
-            body=request.body,
-            auth_settings=["BearerToken"],
-        )
-        limit = aiohttp.ClientTimeout(total=left) if silence is None else aiohttp.ClientTimeout(sock_read=silence)
-        sending = self._api_client.call_api(method, url, headers, body, _request_timeout=limit)
-        answer = await (sending if silence is None else asyncio.wait_for(sending, left))
-        response: aiohttp.ClientResponse = answer.response
-        return response
 
 
 def _call(verb: str, resource: Resource, namespace: str | None, name: str = "", subresource: str = "") -> Call:
@@ -337,58 +253,6 @@ def _group_path(resource: Resource) -> str:
     return "/" + "/".join(quote(segment, safe="") for segment in (*root, resource.version))
 
 
-def _schema_of(call: Call, resource: Resource, kind: str, document: Manifest) -> Manifest:
-    wanted = {"group": resource.group, "kind": kind, "version": resource.version}
-    schemas: dict[str, Manifest] = (document.get("components") or {}).get("schemas") or {}
-    for schema in schemas.values():
-        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
-            return schema
-    raise UnknownResource(call, f"the API server has no schema of a {kind}")
-
-
 def _query(selector: Selector, **others: str) -> tuple[tuple[str, str], ...]:
     named = {"labelSelector": selector.labels, "fieldSelector": selector.fields, **others}
     return tuple((name, value) for name, value in named.items() if value)
-
-
-async def _json(call: Call, response: aiohttp.ClientResponse) -> Manifest:
-    return _parsed(call, await response.read())
-
-
-def _parsed(call: Call, text: bytes) -> Manifest:
-    try:
-        answer = json.loads(text)
-    except ValueError as error:
-        raise Unavailable(call, "the answer is no JSON, or only a part of it") from error
-    if not isinstance(answer, dict):
-        raise Unavailable(call, "the answer is no JSON object")
-    return answer
-
-
-def _event(call: Call, line: bytes) -> WatchEvent:
-    event = _parsed(call, line)
-    kind, manifest = event.get("type"), event.get("object")
-    if kind == "ERROR" and isinstance(manifest, dict):
-        raise error_of(call, int(manifest.get("code") or 500), json.dumps(manifest))
-    if kind not in _EVENT_TYPES or not isinstance(manifest, dict) or not isinstance(manifest.get("metadata"), dict):
-        raise Unavailable(call, "a line of the watch is not an event")
-    return WatchEvent(kind, manifest)
-
-
-def _warnings(headers: list[str]) -> tuple[str, ...]:
-    return tuple(re.sub(r"\\(.)", r"\1", text) for header in headers for text in _WARNING.findall(header))
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong below HTTP, in a few words; the exceptions' own texts can hold a proxy's password."""
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answered HTTP {error.status}"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"its certificate is not accepted: {error.certificate_error}"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "it closed the connection before it answered"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "its answer broke off"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    return getattr(error, "strerror", None) or type(error).__name__
