@@ -70,6 +70,11 @@ def test_the_line(verdict: Verdict, view: JobView | None, expected: str) -> None
     assert line_of(verdict, view) == expected
 
 
+def test_a_long_reason_is_cut() -> None:
+    """A message of the user's may have a megabyte in one line."""
+    assert line_of(Verdict(TaskExecution.FAILED, "x" * 2**20), None) == f"FAILED 0:00 · {'x' * 500} ..."
+
+
 @pytest.mark.parametrize("phase", PHASES, ids=PHASES.get)
 def test_every_phase_has_its_name(phase: TaskExecution.Phase) -> None:
     """As Flyte shows it."""

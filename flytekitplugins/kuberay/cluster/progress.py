@@ -16,6 +16,7 @@ from .pods import PodView
 from .status import JobView
 
 _SEPARATOR = " · "
+_LONGEST = 500
 _AGE = re.compile(r" \((?:\d+[hms])+\)")
 """How long something waits already, as `(3m)`: of itself no news."""
 
@@ -68,10 +69,10 @@ def progress_of(
 
 
 def line(progress: Progress) -> str:
-    """`INITIALIZING 0:42 · workers 1/2 · worker group w: 0/4 nodes are available (30s)`: always one line."""
+    """`INITIALIZING 0:42 · workers 1/2 · worker group w: 0/4 nodes are available (30s)`: one line, cut when it is long."""
     workers = f"workers {progress.ready}/{progress.wanted}" if progress.wanted else ""
     first, *rest = plain(progress.why).splitlines() or [""]
-    why = f"{first.rstrip()} ..." if rest else first
+    why = f"{first[:_LONGEST].rstrip()} ..." if rest or len(first) > _LONGEST else first
     return _SEPARATOR.join(filter(None, (f"{progress.phase} {_clock(progress.elapsed)}", workers, why)))
 
 
