@@ -69,7 +69,7 @@ def progress_of(
 
 
 def line(progress: Progress) -> str:
-    """`INITIALIZING 0:42 · workers 1/2 · worker group w: 0/4 nodes are available (30s)`: one line, cut when it is long."""
+    """`INITIALIZING 0:42 · workers 1/2 · worker group w: 0/4 nodes are available (30s)`: one line, cut if long."""
     workers = f"workers {progress.ready}/{progress.wanted}" if progress.wanted else ""
     first, *rest = plain(progress.why).splitlines() or [""]
     why = f"{first[:_LONGEST].rstrip()} ..." if rest or len(first) > _LONGEST else first
