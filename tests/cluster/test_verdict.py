@@ -257,6 +257,12 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
             id="a queue at the start",
         ),
         pytest.param(
+            Scene(job("Initializing", suspend=True), ()),
+            "QUEUED",
+            "it is suspended, waiting for its queue",
+            id="KubeRay passes through Initializing before it suspends one that begins so",
+        ),
+        pytest.param(
             Scene(SUBMITTING, (*UP, unschedulable("submitter", "0/4 nodes are available"))),
             "WAITING_FOR_RESOURCES",
             "submitter: 0/4 nodes are available (9m)",

@@ -95,7 +95,8 @@ def phase_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Ve
         return _end_of(view, results, has_outputs=has_outputs)
     assert view is not None  # needs_results says so
     if view.deployment in WAITING:
-        phase, text = WAITING["Suspended" if view.suspended and not view.deployment else view.deployment]
+        stops = view.suspended and view.deployment in ("", "Initializing")  # KubeRay passes through both, in this order
+        phase, text = WAITING["Suspended" if stops else view.deployment]
         return Verdict(phase, f"{text}: {view.message}" if view.message and view.deployment != "Suspended" else text)
     if view.deployment == "Running":
         return Verdict(TaskExecution.RUNNING, view.message or "the Ray cluster is up, the job is being submitted")
