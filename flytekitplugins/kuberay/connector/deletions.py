@@ -1,0 +1,68 @@
+"""Deletes RayJobs by their uid: within an answer, or in the background until it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from .. import kube
+from .metadata import JobMetadata
+from .retry import retried
+
+_log = logging.getLogger(__name__)
+
+_SECONDS = 4.0
+_FIRST_PAUSE = 2.0
+_LONGEST_PAUSE = 60.0
+
+
+class Deletions:
+    """The deletions of one service.
+
+    Args:
+        client: The cluster.
+    """
+
+    def __init__(self, client: kube.KubeClient) -> None:
+        self._client = client
+        self._tried: dict[str, asyncio.Task[None]] = {}
+
+    async def delete(self, namespace: str, name: str, uid: str, deadline: float) -> None:
+        """Nothing; the RayJob is going, or is gone.
+
+        Raises:
+            ApiError: That could not be brought about in time.
+        """
+        await retried(partial(self._delete, namespace, name, uid), deadline)
+
+    def delete_soon(self, metadata: JobMetadata) -> None:
+        """Nothing; the RayJob is deleted in the background, tried until it is done."""
+        if metadata.uid not in self._tried:
+            deletion = asyncio.create_task(self._try_on(metadata))
+            self._tried[metadata.uid] = deletion
+            deletion.add_done_callback(lambda _: self._tried.pop(metadata.uid))
+
+    async def stop(self) -> None:
+        """Nothing; none is tried on."""
+        tasks = list(self._tried.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _try_on(self, metadata: JobMetadata) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._delete(metadata.namespace, metadata.name, metadata.uid, _SECONDS)
+            except kube.ApiError as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _delete(self, namespace: str, name: str, uid: str, seconds: float) -> None:
+        """Deletes it; one that is gone, or a namesake's, needs no deletion."""
+        try:
+            await self._client.delete(kube.RAYJOBS, namespace, name, uid=uid, timeout=seconds)
+        except (kube.NotFound, kube.Conflict):
+            return
