@@ -19,20 +19,17 @@ from .. import kube
 from ..cluster.capsule import place_of
 from ..cluster.diagnosis import Trouble, Waiting, trouble_of
 from ..cluster.links import Link, links_of
-from ..cluster.names import MANAGED_BY, MANAGER, attempt_key
 from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
-from ..cluster.pods import PodView, pod_view_of
-from ..cluster.status import JobView, view_of
+from ..cluster.pods import PodView
+from ..cluster.status import JobView
 from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from ..settings import Settings
 from .events import pending_pods, waiting_events
 from .metadata import JobMetadata
 from .postmortem import PostMortem
 from .results import ResultFiles
-from .snapshot import read_pods
+from .views import Views
 
-_SYNC_SECONDS = 3.0
-_READ_SECONDS = 4.0
 _EVENT_SECONDS = 15.0
 _GONE_SECONDS = 300.0
 """How long the store may fail to tell what became of a task whose RayJob is gone."""
@@ -77,12 +74,8 @@ class Follower:
     def __init__(
         self, client: kube.KubeClient, settings: Settings, files: ResultFiles, *, stalest: float = 60.0
     ) -> None:
-        self._client, self._settings, self._files, self._stalest = client, settings, files, stalest
-        ours, namespaces = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}"), settings.kuberay.namespaces
-        self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=namespaces)
-        self._pods = kube.Watch(
-            client, kube.PODS, pod_view_of, selector=ours, namespaces=namespaces, index=lambda pod: pod.attempt_key
-        )
+        self._client, self._settings, self._files = client, settings, files
+        self._views = Views(client, settings.kuberay.namespaces, stalest=stalest)
         self._post_mortem = PostMortem(client, files, settings)
         self._results: dict[str, Results] = {}
         self._ends: dict[str, Look] = {}
@@ -96,15 +89,14 @@ class Follower:
 
     def start(self) -> None:
         """Nothing; the view of the cluster begins to fill."""
-        self._jobs.start()
-        self._pods.start()
+        self._views.start()
 
     async def stop(self) -> None:
         """Nothing; no task of its own runs any more."""
         tasks = [*self._reading, *self._looking.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, self._jobs.stop(), self._pods.stop(), return_exceptions=True)
+        await asyncio.gather(*tasks, self._views.stop(), return_exceptions=True)
 
     async def look(self, metadata: JobMetadata) -> Look:
         """The task's phase now, within the caller's time. Raises nothing for a fault that may pass.
@@ -131,20 +123,20 @@ class Follower:
 
     def _glance(self, metadata: JobMetadata) -> Look | None:
         """The answer from the views alone, without a call; None where it takes more."""
-        job = self._known(metadata)
-        if job is None or not self._is_followed(self._jobs) or needs_results(job):
+        job = self._views.followed_job(metadata)
+        if job is None or needs_results(job):
             return None
-        pods = self._pods_of(metadata)
+        pods = self._views.pods(metadata)
         verdict = self._verdict(metadata, job, pods, Results())
         return None if verdict.ours else self._shown(verdict, job, pods)
 
     async def _look(self, metadata: JobMetadata) -> Look:
         try:
-            job = await self._job(metadata)
+            job = await self._views.job(metadata)
         except kube.ApiError as error:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
             return Look(Verdict(TaskExecution.RUNNING, unknown), None)
-        seen = await self._seen(metadata, job, await self._pods_at_end(metadata) if needs_results(job) else None)
+        seen = await self._seen(metadata, job, await self._views.pods_at_end(metadata) if needs_results(job) else None)
         if seen.verdict.ours and not needs_results(job):  # what KubeRay says itself needs no second look
             try:
                 seen = await self._seen_itself(metadata)
@@ -178,7 +170,7 @@ class Follower:
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, *, decides: bool = False
     ) -> _Seen:
         """What follows from a RayJob and its pods; with the result files where they decide."""
-        pods = self._pods_of(metadata) if pods is None else pods
+        pods = self._views.pods(metadata) if pods is None else pods
         results = await self._results_of(metadata, job) if decides or needs_results(job) else Results()
         return _Seen(job, pods, results, self._verdict(metadata, job, pods, results))
 
@@ -188,8 +180,8 @@ class Follower:
         Raises:
             ApiError: That isn't known now.
         """
-        pods = await self._pods_themselves(metadata)  # first: what took them away stands in the RayJob read after them
-        return await self._seen(metadata, await self._job_itself(metadata), pods, decides=True)
+        pods = await self._views.pods_themselves(metadata)  # first: what took them away stands in the RayJob read then
+        return await self._seen(metadata, await self._views.job_itself(metadata), pods, decides=True)
 
     def _is_given_up(self, metadata: JobMetadata) -> bool:
         """Whether the result files could not be read for too long."""
@@ -216,59 +208,6 @@ class Follower:
     def _trouble_of(self, metadata: JobMetadata, waiting: Sequence[Waiting], now: datetime) -> Trouble | None:
         trouble = trouble_of(waiting, self._troubles.pop(metadata.uid, None), now)
         return trouble and _remember(self._troubles, metadata.uid, trouble)
-
-    def _is_followed(self, view: kube.Watch[Any]) -> bool:
-        """Whether the view is up to date, as far as can be known without a call."""
-        return view.synced and view.error is None and view.age() < self._stalest
-
-    def _known(self, metadata: JobMetadata) -> JobView | None:
-        view = self._jobs.get(metadata.namespace, metadata.name)
-        return view if view is not None and view.uid == metadata.uid else None
-
-    async def _job(self, metadata: JobMetadata) -> JobView | None:
-        """The RayJob of the task; None when it is gone for certain.
-
-        Raises:
-            ApiError: That isn't known now.
-        """
-        if not self._jobs.synced:
-            await self._jobs.wait_synced(_SYNC_SECONDS)
-        known = self._known(metadata)
-        if known is not None and self._is_followed(self._jobs):
-            return known
-        try:
-            return await self._job_itself(metadata)
-        except kube.ApiError:
-            if known is None:
-                raise
-            return known
-
-    async def _job_itself(self, metadata: JobMetadata) -> JobView | None:
-        """The same by a direct read."""
-        try:
-            found = view_of(
-                await self._client.get(kube.RAYJOBS, metadata.namespace, metadata.name, timeout=_READ_SECONDS)
-            )
-        except kube.NotFound:
-            return None
-        return found if found.uid == metadata.uid else None
-
-    def _pods_of(self, metadata: JobMetadata) -> Sequence[PodView] | None:
-        """The attempt's pods as they were known last; None before they were."""
-        return self._pods.indexed(attempt_key(metadata.output_prefix)) if self._pods.synced else None
-
-    async def _pods_at_end(self, metadata: JobMetadata) -> Sequence[PodView] | None:
-        """The same, read directly where the view of them is behind."""
-        if not self._is_followed(self._pods):
-            try:
-                return await self._pods_themselves(metadata)
-            except kube.ApiError:
-                pass
-        return self._pods_of(metadata)
-
-    async def _pods_themselves(self, metadata: JobMetadata) -> Sequence[PodView]:
-        """The same by a direct read."""
-        return await read_pods(self._client, metadata.namespace, attempt_key(metadata.output_prefix))
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""
