@@ -23,7 +23,7 @@ _SECRET_TEXT = re.compile(
     r"(?i)\bauthorization\W{1,4}\w+\s+[^\s'\"]+"  # headers
     r"|\bbearer\s+[\w.~+/=-]{8,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # AWS access keys
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens; one beginning a word, else the time is its square
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"  # user and password of a URL
     r"|(?:(?<=password=)|(?<=token=)|(?<=secret=))[^\s&'\"]+"
 )
