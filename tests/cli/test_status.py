@@ -6,10 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from flytekitplugins.kuberay.cluster.capsule import place_of
+from flytekitplugins.kuberay.kube import Manifest
 from tests.connector.pods import CLUSTER, COMING, UP, put_event, ready, unscheduled, waits
 from tests.connector.results import put_error
-from tests.kube.scripted import ScriptedServer, answer, failure
+from tests.kube.scripted import Reply, ScriptedServer, answer, failure
 
 from .tasks import Command, Tasks, our_job
 
@@ -115,3 +118,36 @@ async def test_events_that_may_not_be_read(command: Command, server: ScriptedSer
     ended = await command("status", "ns/train", "--kubeconfig", scripted_cluster)
     assert (ended.status, cells_of(ended.out)[0]) == (0, ["RayJob ns/train"])
     assert ended.err.startswith("warning: the events can't be read: list events in namespace ns: you cannot list")
+
+
+def _listed(name: str, attempt: int) -> Manifest:
+    """A RayJob as the scripted server has it."""
+    job = our_job(name, attempt=attempt)
+    job["metadata"] |= {"namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return job
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        pytest.param(
+            [answer(_listed("second", 1)), answer({"items": []}), answer({"items": []})],
+            (0, "RayJob ns/second\n", ""),
+            id="others stay",
+        ),
+        pytest.param(
+            [failure(404, "NotFound", "gone", name="second")],
+            (1, "", "error: ns/first, ns/second: just deleted by somebody\n"),
+            id="none stays",
+        ),
+    ],
+)
+async def test_a_task_that_goes_meanwhile(
+    command: Command, server: ScriptedServer, scripted_cluster: str, second: list[Reply], expected: tuple[int, str, str]
+) -> None:
+    """Hides none of the execution's others: a direct run deletes each RayJob at its end."""
+    server.replies += [answer({"items": [_listed("first", 0), _listed("second", 1)]})]
+    server.replies += [answer({"items": []}), failure(404, "NotFound", "gone", name="first")]
+    server.replies += [answer({"items": []}), *second]
+    ended = await command("status", "--execution", "f0", "--namespace", "ns", "--kubeconfig", scripted_cluster)
+    assert (ended.status, ended.out[: len(expected[1])], ended.err) == expected

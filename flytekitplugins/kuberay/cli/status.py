@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 
@@ -20,7 +21,7 @@ from ..connector.results import ResultFiles
 from ..connector.snapshot import Snapshot, findings, take
 from ..settings import Settings
 from .output import in_columns, print_text
-from .target import Target, name_problems, named, of_execution, opened, settings_of
+from .target import NotThereError, Target, name_problems, named, of_execution, opened, settings_of
 
 _MOST_PODS = 20
 """Whose events are looked for; each costs a call."""
@@ -60,13 +61,29 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> list[Status
     files = ResultFiles()
     try:
         async with await opened(arguments, settings, "status") as client:
-            if arguments.name is None:
-                targets = await of_execution(client, arguments, settings)
-            else:
-                targets = [await named(client, arguments, settings)]
-            return [await _status_of(client, files, settings, target) for target in targets]
+            if arguments.name is not None:
+                return [await _status_of(client, files, settings, await named(client, arguments, settings))]
+            targets = await of_execution(client, arguments, settings)
+            return await _statuses_of(client, files, settings, targets)
     finally:
         files.close()
+
+
+async def _statuses_of(
+    client: kube.KubeClient, files: ResultFiles, settings: Settings, targets: Sequence[Target]
+) -> list[Status]:
+    """The status of each RayJob that has not gone since they were listed.
+
+    Raises:
+        NotThereError: All have.
+    """
+    found = []
+    for target in targets:
+        with suppress(kube.NotFound):
+            found.append(await _status_of(client, files, settings, target))
+    if not found:
+        raise NotThereError(f"{', '.join(map(str, targets))}: just deleted by somebody")
+    return found
 
 
 async def _status_of(client: kube.KubeClient, files: ResultFiles, settings: Settings, target: Target) -> Status:
