@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flytekitplugins.kuberay.cluster.capsule import LogSource
-from flytekitplugins.kuberay.cluster.logs import WHICH, DashboardLog, dashboard_log, log_sources, mode_of
+from flytekitplugins.kuberay.cluster.logs import WHICH, DashboardLog, dashboard_log, log_sources, mode_of, places_of
 from flytekitplugins.kuberay.cluster.pods import PodView
 from flytekitplugins.kuberay.config import SUBMISSION_MODES
 
@@ -90,6 +90,23 @@ def test_without_pods_there_is_none(which: str, mode: str) -> None:
 def test_the_dashboard(url: str, job_id: str, state: str, expected: DashboardLog | None) -> None:
     """Its Service with the port, from the RayJob's status."""
     assert dashboard_log(replace(RUNNING, dashboard=url, job_id=job_id, job=state)) == expected
+
+
+@pytest.mark.parametrize(
+    ("which", "mode", "url", "expected"),
+    [
+        pytest.param("driver", "HTTPMode", "svc.ns:80", DashboardLog("svc:80", "j"), id="the driver's, by HTTP"),
+        pytest.param("driver", "HTTPMode", "", [], id="the same before there is a dashboard"),
+        pytest.param("head", "HTTPMode", "svc.ns:80", [LogSource(SIDECAR.name, "ray-head")], id="a pod's, by HTTP"),
+        pytest.param(
+            "driver", "K8sJobMode", "svc.ns:80", [LogSource(SUBMITTER.name, "ray-job-submitter")], id="the submitter's"
+        ),
+    ],
+)
+def test_the_places(which: str, mode: str, url: str, expected: list[LogSource] | DashboardLog) -> None:
+    """The dashboard has the driver's log alone, and only where nobody else has it."""
+    job = replace(RUNNING, dashboard=url, job_id="j", job="RUNNING")
+    assert places_of(which, mode, job, [SIDECAR, SUBMITTER]) == expected
 
 
 def test_the_mode() -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 from .. import kube
 from ..cluster.capsule import LogSource, place_of
-from ..cluster.logs import DRIVER, DashboardLog, dashboard_log, log_sources, mode_of
+from ..cluster.logs import DashboardLog, mode_of, places_of
 from ..cluster.phase import needs_results
 from ..cluster.pods import HEAD, SUBMITTER
 from ..cluster.progress import Progress, line, news_of, progress_of
@@ -87,17 +87,18 @@ class _Reader:
             KubeRayError: There is none, or it can't be read.
         """
         snapshot = await self._begun()
-        sources, dashboard = self._found(snapshot)
+        places = self._places(snapshot)
         try:
-            if dashboard is not None:
-                await self._print_dashboard(dashboard)
-            elif sources:
-                await self._print_pods(sources)
+            if isinstance(places, DashboardLog):
+                await self._print_dashboard(places)
+            elif places:
+                await self._print_pods(places)
             else:
                 await self._print_kept(snapshot)
         except kube.ApiError as error:
             if isinstance(error, kube.Forbidden) or not await self._has_ended():
-                raise KubeRayError(f"{error}{_by_hand(snapshot) if dashboard else ''}") from error
+                by_hand = _by_hand(snapshot) if isinstance(places, DashboardLog) else ""
+                raise KubeRayError(f"{error}{by_hand}") from error
             if not self._printed:
                 await self._print_kept(snapshot)
 
@@ -110,12 +111,8 @@ class _Reader:
     async def _look(self) -> Snapshot:
         return await take(self._client, self._target.namespace, self._target.name, self._target.key)
 
-    def _found(self, snapshot: Snapshot) -> tuple[list[LogSource], DashboardLog | None]:
-        """Where the log is, as far as there is one."""
-        mode = mode_of(snapshot.manifest)
-        by_http = self._which == DRIVER and mode == "HTTPMode"
-        dashboard = dashboard_log(snapshot.job) if by_http else None
-        return log_sources(self._which, mode, snapshot.pods), dashboard
+    def _places(self, snapshot: Snapshot) -> list[LogSource] | DashboardLog:
+        return places_of(self._which, mode_of(snapshot.manifest), snapshot.job, snapshot.pods)
 
     async def _begun(self) -> Snapshot:
         """The task as soon as there is a log, or as it has ended. While it waits, the live line tells why.
@@ -128,7 +125,7 @@ class _Reader:
             snapshot = await self._look()
             if self._which == SUBMITTER and mode_of(snapshot.manifest) == "HTTPMode":
                 raise KubeRayError(f"{self._target} has no submitter, its mode is HTTPMode; --pod driver is there")
-            if any(self._found(snapshot)) or needs_results(snapshot.job):
+            if self._places(snapshot) or needs_results(snapshot.job):
                 return snapshot
             progress = await self._progress(snapshot)
             if not self._follow:

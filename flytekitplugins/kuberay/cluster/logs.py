@@ -44,6 +44,20 @@ def mode_of(manifest: Manifest) -> str:
     return str((manifest.get("spec") or {}).get("submissionMode") or "K8sJobMode")
 
 
+def places_of(which: str, mode: str, job: JobView, pods: Iterable[PodView]) -> list[LogSource] | DashboardLog:
+    """Where a log is, in containers or behind Ray's dashboard; [] where there is none yet, or none any more.
+
+    Args:
+        which: One of `WHICH`.
+        mode: The RayJob's submission mode.
+        job: The RayJob.
+        pods: Its pods.
+    """
+    if which == DRIVER and mode == "HTTPMode":
+        return dashboard_log(job) or []
+    return log_sources(which, mode, pods)
+
+
 def dashboard_log(job: JobView) -> DashboardLog | None:
     """Where the dashboard has the job's log; None while there is no dashboard, or the job has not begun."""
     host, _, port = job.dashboard.rpartition(":")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from .. import kube
 from ..cluster.capsule import LogSource
-from ..cluster.logs import DRIVER, DashboardLog, dashboard_log, log_sources, mode_of
+from ..cluster.logs import DRIVER, DashboardLog, mode_of, places_of
 from ..cluster.names import attempt_key
 from ..cluster.phase import needs_results
 from ..cluster.redaction import redacted, secrets_of
@@ -92,14 +92,12 @@ async def _text_of(client: kube.KubeClient, snapshot: Snapshot) -> str | None:
     Raises:
         ApiError: It can't be read.
     """
-    job, mode = snapshot.job, mode_of(snapshot.manifest)
-    if mode == "HTTPMode":
-        log = dashboard_log(job)
-        if log is not None:
-            return await _dashboard_tail(client, snapshot, log)
-    else:
-        for source in log_sources(DRIVER, mode, snapshot.pods):
-            return await read_tail(client, job.namespace, source, lines=_LINES, longest=_BYTES)
+    job = snapshot.job
+    places = places_of(DRIVER, mode_of(snapshot.manifest), job, snapshot.pods)
+    if isinstance(places, DashboardLog):
+        return await _dashboard_tail(client, snapshot, places)
+    if places:
+        return await read_tail(client, job.namespace, places[0], lines=_LINES, longest=_BYTES)
     return None if needs_results(job) else "nothing is printed yet: the job has not begun"
 
 
