@@ -1,4 +1,4 @@
-"""The platform's YAML for a test: whole documents from a section's keys, what is wrong with one, all defaults."""
+"""The platform's YAML for a test: whole documents from a section's keys, what one gives or is refused for, all defaults."""
 
 from __future__ import annotations
 
@@ -51,3 +51,11 @@ def problems_of(data: Any) -> list[str]:
     with pytest.raises(SettingsError) as refused:
         parse_settings(data)
     return [str(problem) for problem in refused.value.problems]
+
+
+def setting_of(data: Any, attribute: str) -> Any:
+    """The setting that a document gives, by a path as `k8s.default_cpus`."""
+    value: Any = parse_settings(data)
+    for name in attribute.split("."):
+        value = getattr(value, name)
+    return value

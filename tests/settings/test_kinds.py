@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.settings import TemplateLogPlugin, parse_settings
 
-from .documents import k8s, kuberay, problems_of, ray
+from .documents import k8s, kuberay, problems_of, ray, setting_of
 
 
 @pytest.mark.parametrize(
@@ -72,36 +72,6 @@ from .documents import k8s, kuberay, problems_of, ray
             {"plugins": {"K8S": {"Default-CPUs": "3"}}}, "k8s.default_cpus", "3", id="keys in any letter case"
         ),
         pytest.param(
-            k8s(default_tolerations={"key": "a", "value": 1, "tolerationSeconds": "5"}),
-            "k8s.default_tolerations",
-            ({"key": "a", "value": "1", "tolerationSeconds": 5},),
-            id="one toleration without a list",
-        ),
-        pytest.param(
-            k8s(resource_tolerations=[{"nvidia.com/gpu": [{"operator": "Exists"}]}]),
-            "k8s.resource_tolerations",
-            {"nvidia.com/gpu": ({"operator": "Exists"},)},
-            id="tolerations by resource as a list",
-        ),
-        pytest.param(
-            k8s(non_interruptible_node_selector_requirement={"key": "k", "operator": "In", "values": [1]}),
-            "k8s.non_interruptible_node_selector_requirement",
-            {"key": "k", "operator": "In", "values": ["1"]},
-            id="a number as a requirement's value",
-        ),
-        pytest.param(
-            k8s(default_security_context={"runAsUser": 1, "privileged": False, "capabilities": {"drop": ["A"]}}),
-            "k8s.default_security_context",
-            {"runAsUser": 1, "privileged": False, "capabilities": {"drop": ["A"]}},
-            id="a security context",
-        ),
-        pytest.param(
-            k8s(default_pod_dns_config={"nameservers": "10.0.0.53", "options": [{"name": "ndots", "value": "1"}]}),
-            "k8s.default_pod_dns_config",
-            {"nameservers": ["10.0.0.53"], "options": [{"name": "ndots", "value": "1"}]},
-            id="a DNS config",
-        ),
-        pytest.param(
             {"plugins": {"k8s": {"co-pilot": {"timeout": "90m"}}}},
             "k8s.co_pilot.timeout",
             timedelta(minutes=90),
@@ -144,23 +114,11 @@ from .documents import k8s, kuberay, problems_of, ray
             id="dynamic log links keep their name",
         ),
         pytest.param(
-            ray(logsSidecar={"name": "fluent", "args": ["-c", 1]}),
-            "ray.logs_sidecar",
-            {"name": "fluent", "args": ["-c", "1"]},
-            id="the sidecar for logs",
-        ),
-        pytest.param(
             kuberay(max_keep_seconds=None), "kuberay.max_keep_seconds", None, id="null keeps clusters for ever"
         ),
         pytest.param(kuberay(start_deadline="1h30m"), "kuberay.start_deadline", timedelta(minutes=90), id="a deadline"),
         pytest.param(
             kuberay(keep_finished=0), "kuberay.keep_finished", timedelta(0), id="a duration of 0 needs no unit"
-        ),
-        pytest.param(
-            kuberay(platform_resources={"limits": {"cpu": 2, "nvidia.com/gpu": 1}}),
-            "kuberay.platform_resources",
-            {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}},
-            id="resources",
         ),
         pytest.param(
             kuberay(ray_job_patch={"spec": {"suspend": None, "x": [1]}}),
@@ -172,10 +130,7 @@ from .documents import k8s, kuberay, problems_of, ray
 )
 def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: str, got: object) -> None:
     """A value arrives at its attribute in its type; what Flyte's loader takes in another form is taken too."""
-    value: Any = parse_settings(data)
-    for name in attribute.split("."):
-        value = getattr(value, name)
-    assert value == got
+    assert setting_of(data, attribute) == got
     assert parse_settings(data) == parse_settings(data)
 
 
@@ -329,48 +284,6 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="a list for a word",
         ),
         pytest.param(
-            k8s(default_tolerations="x"),
-            "plugins.k8s.default-tolerations",
-            "must be a list of tolerations, got 'x'",
-            id="no list of tolerations",
-        ),
-        pytest.param(
-            k8s(default_tolerations=["x"]),
-            "plugins.k8s.default-tolerations[0]",
-            "must be a map (a toleration), got 'x'",
-            id="no toleration",
-        ),
-        pytest.param(
-            k8s(default_tolerations=[{"key": []}]),
-            "plugins.k8s.default-tolerations[0].key",
-            "must be a text, got a list",
-            id="a list for its key",
-        ),
-        pytest.param(
-            k8s(resource_tolerations={"gpu": 1}),
-            "plugins.k8s.resource-tolerations.gpu",
-            "must be a list of tolerations, got 1",
-            id="no tolerations of a resource",
-        ),
-        pytest.param(
-            k8s(default_affinity=[]),
-            "plugins.k8s.default-affinity",
-            "must be a map (an affinity), got a list",
-            id="no affinity",
-        ),
-        pytest.param(
-            k8s(default_affinity={"nodeAffinity": []}),
-            "plugins.k8s.default-affinity.nodeAffinity",
-            "must be a map, got a list",
-            id="a part of the wrong kind",
-        ),
-        pytest.param(
-            k8s(default_pod_dns_config={"options": {"ndots": 1}}),
-            "plugins.k8s.default-pod-dns-config.options",
-            "must be a list, got a map",
-            id="a map for a list",
-        ),
-        pytest.param(
             ray(logs={"templates": [{"templateUris": [{}]}]}),
             "plugins.ray.logs.templates[0].templateUris[0]",
             "must be a text, got a map",
@@ -381,18 +294,6 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             "plugins.kuberay.queue-label",
             "must be a Kubernetes label key, got 'a b'; write it as example.com/name",
             id="no label key",
-        ),
-        pytest.param(
-            kuberay(platform_resources={"limits": {"cpu": None}}),
-            "plugins.kuberay.platform-resources.limits.cpu",
-            "must be a Kubernetes quantity, got null; write it as 500m, 2 or 1Gi",
-            id="no quantity in resources",
-        ),
-        pytest.param(
-            kuberay(platform_resources={"limit": {}}),
-            "plugins.kuberay.platform-resources.limit",
-            "is not a setting; did you mean limits?",
-            id="an unknown key in our section's objects",
         ),
         pytest.param(
             kuberay(ray_job_patch="x"), "plugins.kuberay.ray-job-patch", "must be a map, got 'x'", id="no patch"
