@@ -1,4 +1,4 @@
-"""The platform's YAML for a test: whole documents from a section's keys, what one gives or is refused for, all defaults."""
+"""The platform's YAML for a test: whole documents, what one gives or is refused for, and all defaults."""
 
 from __future__ import annotations
 
