@@ -14,13 +14,14 @@ from types import ModuleType
 
 import pytest
 
+from flytekitplugins.kuberay.config import SUBMISSION_MODES
+
 from .conftest import Start
 from .looking import left_by_code, pods_of, seen
 from .node import NAMESPACE, Node
 from .propeller import Execution
 
 CORE, FULL = pytest.mark.e2e, pytest.mark.e2e_full
-MODES = ["K8sJobMode", "HTTPMode", "SidecarMode"]
 LONG = 180.0  # seconds in which three tasks at once have come to run on two busy cores
 
 # The submission is its container's first process, to which no signal comes that it does not handle.
@@ -34,8 +35,8 @@ for pid in (each for each in os.listdir("/proc") if each.isdigit()):
 
 def in_each_mode(scenario: Callable[[str], None]) -> None:
     """Plays the scenario in all modes at once; fails with what failed first, and prints the others."""
-    with ThreadPoolExecutor(len(MODES)) as pool:
-        played = {mode: pool.submit(scenario, mode) for mode in MODES}
+    with ThreadPoolExecutor(len(SUBMISSION_MODES)) as pool:
+        played = {mode: pool.submit(scenario, mode) for mode in SUBMISSION_MODES}
     failures = {mode: error for mode, future in played.items() if (error := future.exception())}
     for mode, error in failures.items():
         print(f"{mode}: {error}")
@@ -289,7 +290,7 @@ def test_a_suspended_task_goes_on_when_resumed(start: Start, node: Node, user: M
 @FULL
 def test_a_restarted_operator_changes_nothing(start: Start, node: Node, user: ModuleType) -> None:
     """While the job runs, and ends."""
-    begun = [start(user.unattended, mode=mode) for mode in MODES]
+    begun = [start(user.unattended, mode=mode) for mode in SUBMISSION_MODES]
     for execution in begun:
         at_work(execution, node)
         execution.until("RUNNING", within=LONG)
