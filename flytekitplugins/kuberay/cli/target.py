@@ -43,7 +43,7 @@ def settings_of(arguments: argparse.Namespace, problems: Sequence[Problem] = ())
     """The platform's settings.
 
     Args:
-        arguments: With the options of `add_cluster_options`.
+        arguments: With the options of each command that asks a cluster.
         problems: What else is wrong with the arguments.
 
     Raises:
