@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from flytekitplugins.kuberay.cli import main
 from flytekitplugins.kuberay.cluster.names import MANAGED_BY, MANAGER
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest
 from tests.api import ApiServer
 from tests.cli.running import Ended
+from tests.cli.tasks import Command, run_command
 from tests.flyte_workflows import (
     ABORTED,
     FLYTE_WORKFLOWS,
@@ -27,7 +26,6 @@ from tests.kube.samples import rayjob
 from tests.kube.scripted import Reply, ScriptedServer, answer, failure
 
 GONE = failure(404, "NotFound", "no such workflow", name="f0")
-Sweep = Callable[..., Awaitable[Ended]]
 UP = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "endTime": "2026-01-01T00:00:00Z"}
 
@@ -37,12 +35,6 @@ def ours(name: str, execution: str) -> Manifest:
     job = rayjob(name, labels={MANAGED_BY: MANAGER, "execution-id": execution})
     job["metadata"]["annotations"] = {"kuberay.flyte.org/execution": f"p/d/{execution}"}
     return job
-
-
-async def run_sweep(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
-    """`flyte-kuberay sweep` in this process."""
-    status = await asyncio.to_thread(main, ["sweep", *arguments])
-    return Ended(status, *capsys.readouterr())
 
 
 class Cluster:
@@ -82,11 +74,11 @@ def cluster(client: ApiKubeClient, namespace: str) -> Cluster:
 @pytest.fixture
 def sweep(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api_server: ApiServer, namespace: str
-) -> Sweep:
+) -> Command:
     """Runs `flyte-kuberay sweep` on the fresh namespace."""
     monkeypatch.delenv("FLYTE_KUBERAY_CONFIG", raising=False)
     place = ("--kubeconfig", api_server.kubeconfig, "--namespace", namespace)
-    return lambda *arguments: run_sweep(capsys, *place, *arguments)
+    return lambda *arguments: run_command(capsys, "sweep", *place, *arguments)
 
 
 @pytest.fixture(scope="class")
@@ -100,7 +92,7 @@ def flyte_workflows(api_server: ApiServer) -> Iterator[None]:
 class TestWithFlyteWorkflows:
     """Where propeller runs its executions in the same cluster."""
 
-    async def test_nothing_is_deleted_unless_told(self, sweep: Sweep, cluster: Cluster) -> None:
+    async def test_nothing_is_deleted_unless_told(self, sweep: Command, cluster: Cluster) -> None:
         """A dry run has one line a RayJob that would go; those of live executions, and of others, stay."""
         await cluster.add("orphan", "f-gone", status=UP)
         await cluster.add("lives", "f-lives", RUNNING, status=DONE)
@@ -117,7 +109,7 @@ class TestWithFlyteWorkflows:
         assert (ended.status, ended.err) == (0, "RayJobs: 2 would go (--delete deletes them), 2 stay\n")
         assert await cluster.names() == ["kept", "left-over", "lives", "of-somebody-else", "orphan"]
 
-    async def test_delete_deletes(self, sweep: Sweep, cluster: Cluster) -> None:
+    async def test_delete_deletes(self, sweep: Command, cluster: Cluster) -> None:
         """And says so in JSON, for a program that reads it."""
         await cluster.add("orphan", "f-gone", status=UP)
         await cluster.add("lives", "f-lives", RUNNING, status=UP)
@@ -134,7 +126,7 @@ class TestWithFlyteWorkflows:
         assert (ended.status, ended.err) == (0, "RayJobs: 1 to go, 1 stay\n")
         assert await cluster.names() == ["lives"]
 
-    async def test_what_ended_goes_by_its_age(self, sweep: Sweep, cluster: Cluster, tmp_path: Path) -> None:
+    async def test_what_ended_goes_by_its_age(self, sweep: Command, cluster: Cluster, tmp_path: Path) -> None:
         """By the setting, over which the option wins."""
         await cluster.add("ended", "f-done", SUCCEEDED, status=DONE)
         config = tmp_path / "config.yaml"
@@ -149,11 +141,11 @@ class TestWithFlyteWorkflows:
     ) -> None:
         """The connector's setting narrows it as it does the connector."""
         await cluster.add("orphan", "f-gone")
-        ended = await run_sweep(capsys, "--kubeconfig", api_server.kubeconfig, "-o", "json")
+        ended = await run_command(capsys, "sweep", "--kubeconfig", api_server.kubeconfig, "-o", "json")
         assert (cluster.namespace, "orphan") in [(row["namespace"], row["name"]) for row in json.loads(ended.out)]
 
 
-async def test_without_flyte_workflows_only_age_counts(sweep: Sweep, cluster: Cluster) -> None:
+async def test_without_flyte_workflows_only_age_counts(sweep: Command, cluster: Cluster) -> None:
     """The connector's cluster is not propeller's: nobody there is known to be gone, and it says so."""
     await cluster.add("runs", "f-somewhere", status=UP)
     await cluster.add("ended", "f-somewhere", status=DONE)
@@ -189,7 +181,7 @@ class TestFaults:
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
         }
         (folder / "kubeconfig").write_text(yaml.safe_dump(content))
-        return await run_sweep(capsys, "--kubeconfig", str(folder / "kubeconfig"), "--delete")
+        return await run_command(capsys, "sweep", "--kubeconfig", str(folder / "kubeconfig"), "--delete")
 
     async def test_a_deletion_means_this_rayjob_alone(
         self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -225,7 +217,7 @@ async def test_bad_input_is_told_at_once(capsys: pytest.CaptureFixture[str], tmp
     """An empty namespace, as of a variable that is not set, is not all of them."""
     (tmp_path / "config.yaml").write_text("plugins: {kuberay: {keep-finished: long}}")
     arguments = ("--older-than", "2", "--namespace", "", "--config", str(tmp_path / "config.yaml"))
-    ended = await run_sweep(capsys, *arguments)
+    ended = await run_command(capsys, "sweep", *arguments)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.splitlines() == [
         "error: 3 problems:",

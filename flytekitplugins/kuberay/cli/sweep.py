@@ -13,7 +13,6 @@ from datetime import datetime, timedelta, timezone
 
 from .. import kube
 from ..cluster.diagnosis import format_duration
-from ..cluster.names import MANAGED_BY, MANAGER
 from ..cluster.status import JobView, view_of
 from ..cluster.sweep import Owner, execution_of, owner_of, sweepable
 from ..errors import KubeRayError
@@ -21,7 +20,7 @@ from ..settings import Settings
 from ..settings.kinds import DURATION, Place
 from ..wire import Manifest
 from .output import in_columns, print_text
-from .target import opened, settings_of
+from .target import all_ours, opened, settings_of
 
 _FLYTE_WORKFLOWS = kube.Resource("flyte.lyft.com", "v1alpha1", "flyteworkflows")
 _NOT_SERVED = (
@@ -143,20 +142,9 @@ def _settings_of(arguments: argparse.Namespace) -> tuple[Settings, timedelta | N
 
 async def _run(sweeper: _Sweeper, settings: Settings, arguments: argparse.Namespace) -> None:
     async with await opened(arguments, settings, "sweep") as client:
-        for job in await _jobs(client, arguments.namespace or settings.kuberay.namespaces):
+        ours = all_ours(client, arguments.namespace or settings.kuberay.namespaces)
+        for job in [_job_of(manifest) async for manifest in ours]:
             await sweeper.sweep(client, job)
-
-
-async def _jobs(client: kube.KubeClient, namespaces: Sequence[str]) -> list[_Job]:
-    """All RayJobs of this package, in these namespaces or everywhere."""
-    ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
-    places: list[str | None] = [*sorted({*namespaces})] or [None]
-    return [
-        _job_of(manifest)
-        for namespace in places
-        async for page in client.pages(kube.RAYJOBS, namespace, ours)
-        for manifest in page.items
-    ]
 
 
 def _job_of(manifest: Manifest) -> _Job:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import kube
-from ..cluster.names import ATTEMPT, ATTEMPT_KEY, EXECUTION_LABEL, MANAGED_BY, MANAGER, annotation_of
+from ..cluster.names import ATTEMPT, ATTEMPT_KEY, EXECUTION_LABEL, MANAGED_BY, MANAGER, OURS, annotation_of
 from ..errors import KubeRayError, Problem, ProblemsError
 from ..settings import Settings, load_settings
 from ..wire import Manifest
 
-_OURS = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
+_OURS = kube.Selector(labels=OURS)
 _WHAT_IS_LEFT = "; of a task that failed the diagnosis stands beside its outputs (kuberay-diagnosis.txt)"
 
 
@@ -110,6 +110,19 @@ async def named(client: kube.ApiKubeClient, arguments: argparse.Namespace, setti
     return targets[0]
 
 
+async def all_ours(client: kube.KubeClient, namespaces: Iterable[str]) -> AsyncIterator[Manifest]:
+    """All RayJobs of this package, in these namespaces or everywhere, page by page: there may be many thousands.
+
+    Raises:
+        ApiError: They may not be looked for.
+    """
+    places: list[str | None] = [*sorted({*namespaces})] or [None]
+    for place in places:
+        async for page in client.pages(kube.RAYJOBS, place, _OURS):
+            for job in page.items:
+                yield job
+
+
 async def of_execution(client: kube.ApiKubeClient, arguments: argparse.Namespace, settings: Settings) -> list[Target]:
     """The RayJobs of an execution, by node and attempt.
 
@@ -118,9 +131,8 @@ async def of_execution(client: kube.ApiKubeClient, arguments: argparse.Namespace
         ApiError: They may not be looked for.
     """
     places = sorted({*(arguments.namespace or settings.kuberay.namespaces)})
-    found = [job for place in places or [None] for job in await client.list(kube.RAYJOBS, place, _OURS)]
     wanted = arguments.execution.strip("/")
-    targets = [_target_of(job) for job in found if wanted in _executions_of(job)]
+    targets = [_target_of(job) async for job in all_ours(client, places) if wanted in _executions_of(job)]
     if not targets:
         raise NotThereError(f"there is no RayJob of execution {wanted} in {_where(places)}{_WHAT_IS_LEFT}")
     return sorted(targets, key=lambda each: (each.node, int(each.attempt or 0), str(each)))

@@ -20,6 +20,8 @@ NODE_KEY = f"{PREFIX}node-key"
 ATTEMPT = f"{PREFIX}attempt"
 LINKS = f"{PREFIX}links"
 MANAGER = "flytekitplugins-kuberay"
+OURS = f"{MANAGED_BY}={MANAGER}"
+"""The label selector of all that this package makes."""
 
 EXECUTION_LABEL = "execution-id"
 """Propeller's. A run without Flyte tells its execution in our annotation alone."""

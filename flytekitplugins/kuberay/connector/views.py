@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import kube
-from ..cluster.names import MANAGED_BY, MANAGER, attempt_key
+from ..cluster.names import OURS, attempt_key
 from ..cluster.pods import PodView, pod_view_of
 from ..cluster.status import JobView, view_of
 from .metadata import JobMetadata
@@ -28,7 +28,7 @@ class Views:
 
     def __init__(self, client: kube.KubeClient, namespaces: Sequence[str], *, stalest: float) -> None:
         self._client, self._stalest = client, stalest
-        ours = kube.Selector(labels=f"{MANAGED_BY}={MANAGER}")
+        ours = kube.Selector(labels=OURS)
         self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=namespaces)
         self._pods = kube.Watch(
             client, kube.PODS, pod_view_of, selector=ours, namespaces=namespaces, index=lambda pod: pod.attempt_key

@@ -52,6 +52,10 @@ class Request:
     node: str
     namespace: str
 
+    def output_prefix(self, number: int) -> str:
+        """Where the outputs of an attempt go."""
+        return f"{self.place}/{number}"
+
     def attempt(self, number: int) -> FlyteTask:
         """What the connector is given for one attempt, from 0; Flyte's own label of an execution stays away.
 
@@ -63,7 +67,7 @@ class Request:
             retry_attempt=number,
         )
         execution = TaskExecutionMetadata(task_execution_id=identity, namespace=self.namespace)
-        return FlyteTask(self.template, execution, f"{self.place}/{number}", self.inputs.to_flyte_idl())
+        return FlyteTask(self.template, execution, self.output_prefix(number), self.inputs.to_flyte_idl())
 
 
 def request_of(

@@ -159,6 +159,6 @@ class _Run:
             return LiteralMap({})
         with tempfile.TemporaryDirectory(prefix="flyte-kuberay-") as folder:
             local = str(Path(folder, "outputs.pb"))
-            self._store.get_data(f"{self._request.place}/{number}/outputs.pb", local)
+            self._store.get_data(f"{self._request.output_prefix(number)}/outputs.pb", local)
             outputs: LiteralMap = LiteralMap.from_flyte_idl(load_proto_from_file(LiteralMapMessage, local))
         return outputs
