@@ -26,7 +26,9 @@ async def test_propeller_gets_over_failures_as_the_manual_says(propeller: Propel
     """Eight GetTasks fail after the first: with maxSystemFailures of 5 the task would be frozen."""
     settings = "plugins: {connector-service: {webApi: {caching: {maxSystemFailures: 50}}}}"
     async with propeller.runs("--fail", "GetTask=8@1", settings=settings) as run:
-        await run.succeeds(await run.job())
+        job = await run.job()
+        await run.until(lambda _: [call["code"] for call in run.calls("GetTask")].count("Unavailable") == 8)
+        await run.succeeds(job)
         status, end = await run.ends()
     assert (status, end["phase"]) == (0, "SUCCEEDED")
     assert end["calls"]["GetTask"]["errors"] == {"Unavailable": 8}
