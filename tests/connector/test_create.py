@@ -68,18 +68,19 @@ async def test_create_makes_the_rayjob_of_the_task(caller: Caller, client: ApiKu
     ("own", "expected"),
     [
         pytest.param({}, [True, True], id="unset: the connector's choice"),
-        pytest.param({"readiness-probes": "quick"}, [True, True], id="quick"),
-        pytest.param({"readiness-probes": "operator"}, [False, False], id="left to KubeRay"),
+        pytest.param({"health-probes": "quick"}, [True, True], id="quick"),
+        pytest.param({"health-probes": "operator"}, [False, False], id="left to KubeRay"),
     ],
 )
-async def test_ray_is_found_ready_by_a_probe_of_ours(
+async def test_ray_is_found_ready_and_alive_by_probes_of_ours(
     seam: Seam, client: ApiKubeClient, namespace: str, own: Manifest, expected: list[bool]
 ) -> None:
     """On head and workers, as the API server keeps them."""
     async with serving(service_over(seam, parse_settings({"plugins": {"kuberay": own}}))) as caller:
         cluster = (await job_of(client, await caller.create(flyte_task(namespace))))["spec"]["rayClusterSpec"]
     groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
-    assert ["readinessProbe" in group["template"]["spec"]["containers"][0] for group in groups] == expected
+    containers = [group["template"]["spec"]["containers"][0] for group in groups]
+    assert [{"readinessProbe", "livenessProbe"} <= set(container) for container in containers] == expected
 
 
 async def test_identity_is_the_output_prefix(caller: Caller, client: ApiKubeClient, namespace: str) -> None:

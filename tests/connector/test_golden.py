@@ -44,7 +44,7 @@ async def moved(case: Case, client: ApiKubeClient, stack: AsyncExitStack) -> Cas
     own = replace(
         settings.kuberay,
         platform_namespace=new(settings.kuberay.platform_namespace),
-        readiness_probes=settings.kuberay.readiness_probes or "operator",  # what `render` takes
+        health_probes=settings.kuberay.health_probes or "operator",  # what `render` takes
     )
     settings = replace(settings, kuberay=own)
     return replace(case, task=task, settings=settings, base=find_base_template(stored, task, settings))

@@ -14,7 +14,7 @@ import pytest
 
 from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.cluster.operator import SINCE, UNTIL, operator_of
-from flytekitplugins.kuberay.cluster.readiness import with_probes_chosen
+from flytekitplugins.kuberay.cluster.probes import with_probes_chosen
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 from flytekitplugins.kuberay.wire import FlyteTask

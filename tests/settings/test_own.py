@@ -14,7 +14,7 @@ def test_own_defaults() -> None:
     """The defaults of `plugins.kuberay`; the submitter's resources are KubeRay v1.6.2's own."""
     assert dict(flat(parse_settings({}).kuberay, "kuberay")) == {
         "kuberay.submission-mode": "K8sJobMode",
-        "kuberay.readiness-probes": None,
+        "kuberay.health-probes": None,
         "kuberay.ray-auth": None,
         "kuberay.platform-resources": {},
         "kuberay.platform-namespace": "flyte",

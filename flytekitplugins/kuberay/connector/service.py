@@ -18,7 +18,7 @@ from ..cluster.job import build_ray_job, deadlines_of
 from ..cluster.last_head import with_last_head
 from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
 from ..cluster.operator import Fitted, fitted
-from ..cluster.readiness import with_probes_chosen
+from ..cluster.probes import with_probes_chosen
 from ..errors import KubeRayError
 from ..pod.base import base_template_name, base_template_namespaces
 from ..settings import Settings, load_settings

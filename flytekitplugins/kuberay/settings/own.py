@@ -36,12 +36,13 @@ class KuberaySettings:
         "K8sJobMode",
         "How KubeRay hands the job to the cluster, where the task does not say; see submission-modes.md.",
     )
-    readiness_probes: str | None = setting(
-        "readiness-probes",
+    health_probes: str | None = setting(
+        "health-probes",
         choice("quick", "operator"),
         None,
-        "What finds Ray ready: `quick` within half a second, `operator` is KubeRay's own probe, which first looks after"
-        " 10 s. A template's own probe stays. Unset, the connector takes `quick`, and `render` the operator's.",
+        "What finds Ray ready and alive: `quick` finds it ready within half a second and needs Bash; `operator` are"
+        " KubeRay's own probes, which first look after 10 s and need `wget`. A template's own probes stay. Unset, the"
+        " connector takes `quick`, and `render` the operator's.",
     )
     ray_auth: str | None = setting(
         "ray-auth",

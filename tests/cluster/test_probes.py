@@ -1,9 +1,10 @@
-"""The quick readiness probe: which containers get it, and what its script asks of a Ray that runs."""
+"""The quick probes: which containers get them, and what their scripts ask of a Ray that runs."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ import pytest
 from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.job import build_ray_job
-from flytekitplugins.kuberay.cluster.readiness import with_probes_chosen, with_quick_readiness
+from flytekitplugins.kuberay.cluster.probes import with_probes_chosen, with_quick_probes
 from flytekitplugins.kuberay.wire import FlyteTask, Manifest
 from tests.pod.samples import base_template, container_task, custom, pod_task, primary, settings, sidecar
 
 OWN = {"httpGet": {"port": 8265, "path": "/api/version"}}
-QUICK = {"readiness-probes": "quick"}
+QUICK = {"health-probes": "quick"}
 HEAD_CHECKS = "healthy 52365 api/local_raylet_healthz && healthy 8265 api/gcs_healthz"
 WORKER_CHECKS = "healthy 52365 api/local_raylet_healthz"
 
@@ -38,18 +39,21 @@ def containers_of(group: Manifest) -> list[Manifest]:
     return containers
 
 
-def kind_of(container: Manifest) -> str:
-    """What its readiness probe asks; "" where it has none, `own` where it is the user's."""
-    probe = container.get("readinessProbe")
+READINESS, LIVENESS = "readinessProbe", "livenessProbe"
+
+
+def kind_of(container: Manifest, field: str = READINESS) -> str:
+    """What a probe of it asks; "" where it has none, `own` where it is the user's."""
+    probe = container.get(field)
     if not probe:
         return ""
-    script = "" if "httpGet" in probe else probe["exec"]["command"][-1]
-    return script.partition("until ")[2].partition(";")[0] or "own"
+    checks = re.search(r"healthy \d[^;]*", json.dumps(probe))
+    return checks[0] if checks else "own"
 
 
-def kinds_of(task: FlyteTask, base: Manifest | None = None) -> list[list[str]]:
+def kinds_of(task: FlyteTask, base: Manifest | None = None, field: str = READINESS) -> list[list[str]]:
     """The same of each container of each group."""
-    return [[kind_of(container) for container in containers_of(group)] for group in groups_of(task, base=base)]
+    return [[kind_of(container, field) for container in containers_of(group)] for group in groups_of(task, base=base)]
 
 
 def patched(**cluster: Any) -> FlyteTask:
@@ -65,26 +69,30 @@ def with_template(**container: Any) -> FlyteTask:
     return container_task(custom=custom({"k8sPod": template}))
 
 
-@pytest.mark.parametrize("own", [{}, {"readiness-probes": "operator"}])
+@pytest.mark.parametrize("own", [{}, {"health-probes": "operator"}])
 def test_nothing_is_added_unasked(own: Manifest) -> None:
-    """A RayJob is Flyte's as it is, unless the platform, or the connector for it, wants the quick probe."""
+    """A RayJob is Flyte's as it is, unless the platform, or the connector for it, wants the quick probes."""
     groups = groups_of(container_task(), own)
-    assert ["readinessProbe" in container for group in groups for container in containers_of(group)] == [False, False]
+    containers = [container for group in groups for container in containers_of(group)]
+    assert [(kind_of(container, READINESS), kind_of(container, LIVENESS)) for container in containers] == [("", "")] * 2
 
 
-def test_only_the_readiness_probe_is_ours() -> None:
-    """Nothing else of the RayJob changes. Nothing of it can end a container: that stays KubeRay's liveness probe's."""
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        (READINESS, {"timeoutSeconds": 30, "periodSeconds": 5, "failureThreshold": 3}),
+        (LIVENESS, {"initialDelaySeconds": 30, "timeoutSeconds": 5, "periodSeconds": 5, "failureThreshold": 120}),
+    ],
+)
+def test_only_the_probes_are_ours(field: str, expected: Manifest) -> None:
+    """Nothing else of the RayJob changes. The liveness probe ends what KubeRay's ends: ten minutes of no answer."""
     plain = build_ray_job(container_task(), settings())
     quick = build_ray_job(container_task(), settings(kuberay=QUICK))
     cluster = quick["spec"]["rayClusterSpec"]
-    probes = [
-        containers_of(group)[0].pop("readinessProbe")
-        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])
-    ]
+    containers = [containers_of(group)[0] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    probes = [{each: container.pop(each) for each in (READINESS, LIVENESS)} for container in containers]
     assert quick == plain
-    assert [{key: value for key, value in probe.items() if key != "exec"} for probe in probes] == [
-        {"timeoutSeconds": 30, "periodSeconds": 5, "failureThreshold": 3}
-    ] * 2
+    assert [{key: value for key, value in probe[field].items() if key != "exec"} for probe in probes] == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -121,10 +129,10 @@ def test_only_the_readiness_probe_is_ours() -> None:
             with_template(readinessProbe=None), None, [[HEAD_CHECKS], [WORKER_CHECKS]], id="a null says nothing"
         ),
         pytest.param(
-            with_template(livenessProbe=OWN, startupProbe=OWN),
+            with_template(startupProbe=OWN),
             None,
             [[HEAD_CHECKS], [WORKER_CHECKS]],
-            id="other probes of the user's are no reason",
+            id="a startup probe is no reason",
         ),
         pytest.param(
             patched(
@@ -139,6 +147,13 @@ def test_only_the_readiness_probe_is_ours() -> None:
 def test_which_containers_get_it(task: FlyteTask, base: Manifest | None, expected: list[list[str]]) -> None:
     """Ray's, where nobody has said how it is found ready."""
     assert kinds_of(task, base) == expected
+
+
+def test_each_probe_is_the_users_by_itself() -> None:
+    """A liveness probe says nothing of readiness."""
+    task = with_template(livenessProbe=OWN)
+    assert kinds_of(task, field=LIVENESS) == [[HEAD_CHECKS], ["own"]]
+    assert kinds_of(task, field=READINESS) == [[HEAD_CHECKS], [WORKER_CHECKS]]
 
 
 @pytest.mark.parametrize(
@@ -186,16 +201,16 @@ def test_what_a_patch_spoils_is_the_api_servers(cluster: Manifest) -> None:
 def test_a_patch_may_take_the_cluster_away() -> None:
     """A RayJob on a cluster that stands already has none."""
     job = {"spec": {"entrypoint": "train", "clusterSelector": {"ray.io/cluster": "standing"}}}
-    assert with_quick_readiness(job) == job
+    assert with_quick_probes(job) == job
 
 
 def test_the_argument_stays() -> None:
     """And a second time changes nothing."""
     job = build_ray_job(container_task(), settings())
     before = deepcopy(job)
-    once = with_quick_readiness(job)
+    once = with_quick_probes(job)
     assert job == before
-    assert with_quick_readiness(once) == once
+    assert with_quick_probes(once) == once
 
 
 class Ray:
@@ -240,11 +255,11 @@ class Ray:
                 server.server_close()
 
 
-def look(agent: int, dashboard: int, **environ: str) -> subprocess.CompletedProcess[str]:
+def look(agent: int, dashboard: int, field: str = READINESS, **environ: str) -> subprocess.CompletedProcess[str]:
     """What a look of the head's probe comes to."""
     params = {"dashboard-agent-listen-port": str(agent), "dashboard-port": str(dashboard)}
     head, _ = groups_of(patched(headGroupSpec={"rayStartParams": params}))
-    command = containers_of(head)[0]["readinessProbe"]["exec"]["command"]
+    command = containers_of(head)[0][field]["exec"]["command"]
     return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
 
 
@@ -275,8 +290,33 @@ def test_a_look_ends_in_time() -> None:
     assert look(ray.agent, ray.dashboard, SECONDS="20").returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("gcs", "status", "asked"),
+    [
+        pytest.param(["success"], 0, ["raylet", "gcs"], id="all is well"),
+        pytest.param(["no", "success"], 1, ["raylet", "gcs"], id="the GCS is not"),
+    ],
+)
+def test_a_look_whether_it_lives_does_not_wait(gcs: list[str], status: int, asked: list[str]) -> None:
+    """Kubernetes counts."""
+    ray = Ray({"local_raylet_healthz": ["success"], "gcs_healthz": gcs})
+    with ray.up():
+        done = look(ray.agent, ray.dashboard, LIVENESS)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+    assert ["gcs" if "gcs" in path else "raylet" for path in ray.asked] == asked
+
+
+def test_nothing_lives_where_nothing_listens() -> None:
+    """And nothing is said of it."""
+    ray = Ray({})
+    with ray.up():
+        pass
+    done = look(ray.agent, ray.dashboard, LIVENESS)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
 def test_unset_probes_are_quick() -> None:
     """What the platform says stays."""
     assert with_probes_chosen(settings()) == settings(kuberay=QUICK)
-    own = settings(kuberay={"readiness-probes": "operator"})
+    own = settings(kuberay={"health-probes": "operator"})
     assert with_probes_chosen(own) == own
