@@ -32,6 +32,7 @@ def test_what_a_module_prints_goes_to_standard_error(run: Run) -> None:
     [
         pytest.param(["--help"], 0, "usage:", id="help"),
         pytest.param(["render", "--help"], 0, "usage:", id="a command's help"),
+        pytest.param(["--version"], 0, "flytekitplugins-kuberay", id="version"),
         pytest.param([], 2, "", id="no command"),
         pytest.param(["frobnicate"], 2, "", id="an unknown command"),
     ],

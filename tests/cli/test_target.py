@@ -115,6 +115,31 @@ async def test_who_may_not_look_everywhere(command: Command, server: ScriptedSer
     )
 
 
+async def test_who_may_not_look_in_the_kubeconfigs_namespace(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """Is told so: the name may be of another one."""
+    server.replies += [failure(403, "Forbidden", "you cannot get it")]
+    ended = await command("status", "x", "--kubeconfig", scripted_cluster)
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith(
+        "error: you may not look in namespace default, the kubeconfig's; write NAMESPACE/NAME: "
+        "get rayjobs.ray.io x in namespace default: you cannot get it"
+    )
+
+
+async def test_who_may_not_look_everywhere_for_an_execution(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """Is told to name the namespace, and is not told so who has named it."""
+    server.replies += [failure(403, "Forbidden", "you cannot list them all")] * 2
+    everywhere = await command("status", "--execution", "f4a1", "--kubeconfig", scripted_cluster)
+    there = await command("status", "--execution", "f4a1", "--namespace", "team-a", "--kubeconfig", scripted_cluster)
+    assert (everywhere.status, there.status) == (1, 1)
+    assert everywhere.err.startswith("error: you may not look everywhere; name yours with --namespace: list rayjobs")
+    assert there.err.startswith("error: list rayjobs.ray.io in namespace team-a: you cannot list them all")
+
+
 async def test_no_cluster(command: Command) -> None:
     """Is told with what was tried."""
     ended = await command("status", "x", "--kubeconfig", "nowhere.yaml")

@@ -80,7 +80,7 @@ def test_a_missing_permission_names_verb_resource_namespace_and_remedy() -> None
     """Who reads it knows what to grant, and where that stands."""
     expected = (
         f"create rayjobs.ray.io f1-n0-0 in namespace flytesnacks-development: {RBAC};"
-        " a cluster administrator has to grant it (deploy/rbac.yaml holds all that is needed)"
+        " a cluster administrator has to grant it (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
     )
     assert str(error(403, "Forbidden", RBAC)) == expected
 

@@ -10,12 +10,15 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import TypeAlias
 
 from ..errors import KubeRayError, ProblemsError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_DISTRIBUTION = "flytekitplugins-kuberay"
 _NAME_HELP = "a RayJob's name, or NAMESPACE/NAME; else it is looked for in the kubeconfig's namespace, then everywhere"
+_NAMESPACE_HELP = "where to look; repeatable. By default the setting namespaces, else everywhere"
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -100,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         parents=[common],
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"{_DISTRIBUTION} {version(_DISTRIBUTION)}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_render(commands, common)
     cluster = _cluster_options()
@@ -117,7 +121,7 @@ def _cluster_options() -> argparse.ArgumentParser:
     add("--config", metavar="FILE", action="append", help="the platform's YAML; repeatable, the later wins")
     add("--kubeconfig", metavar="FILE", help="by default that of the settings, else as kubectl's")
     add("--context", metavar="NAME", help="of the kubeconfig")
-    add("--namespace", metavar="NAME", action="append", default=[], help="where to look; repeatable, by default all")
+    add("--namespace", metavar="NAME", action="append", default=[], help=_NAMESPACE_HELP)
     return options
 
 
@@ -248,7 +252,8 @@ def _add_sweep(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) 
     add(
         "--older-than",
         metavar="DURATION",
-        help="for how long a RayJob that has ended stays, as 2h; by default the setting keep-finished",
+        help="for how long a RayJob that has ended stays, as 2h; by default the setting keep-finished, else as long as"
+        " Flyte knows its execution",
     )
     add("--delete", action="store_true", help="delete them; without it nothing is changed")
     add("-o", "--output", choices=("table", "json"), default="table", help="the form of the output (table)")

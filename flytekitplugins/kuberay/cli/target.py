@@ -95,7 +95,13 @@ async def named(client: kube.ApiKubeClient, arguments: argparse.Namespace, setti
     """
     namespace, _, name = arguments.name.rpartition("/")
     places: list[str] = [namespace] if namespace else sorted({*arguments.namespace})
-    found = await _gotten(client, name, places or [client.access.namespace])
+    try:
+        found = await _gotten(client, name, places or [client.access.namespace])
+    except kube.Forbidden as error:
+        if places:
+            raise
+        here = f"you may not look in namespace {client.access.namespace}, the kubeconfig's"
+        raise KubeRayError(f"{here}; write NAMESPACE/NAME: {error}") from error
     if not found and not places:
         places = list(settings.kuberay.namespaces)
         found = await (_gotten(client, name, places) if places else _anywhere(client, name))
@@ -114,13 +120,18 @@ async def all_ours(client: kube.KubeClient, namespaces: Iterable[str]) -> AsyncI
     """All RayJobs of this package, in these namespaces or everywhere, page by page: there may be many thousands.
 
     Raises:
-        ApiError: They may not be looked for.
+        KubeRayError: They may not be looked for.
     """
     places: list[str | None] = [*sorted({*namespaces})] or [None]
     for place in places:
-        async for page in client.pages(kube.RAYJOBS, place, _OURS):
-            for job in page.items:
-                yield job
+        try:
+            async for page in client.pages(kube.RAYJOBS, place, _OURS):
+                for job in page.items:
+                    yield job
+        except kube.Forbidden as error:
+            if place is None:
+                raise KubeRayError(f"you may not look everywhere; name yours with --namespace: {error}") from error
+            raise
 
 
 async def of_execution(client: kube.ApiKubeClient, arguments: argparse.Namespace, settings: Settings) -> list[Target]:
@@ -128,7 +139,7 @@ async def of_execution(client: kube.ApiKubeClient, arguments: argparse.Namespace
 
     Raises:
         NotThereError: There is none.
-        ApiError: They may not be looked for.
+        KubeRayError: They may not be looked for.
     """
     places = sorted({*(arguments.namespace or settings.kuberay.namespaces)})
     wanted = arguments.execution.strip("/")

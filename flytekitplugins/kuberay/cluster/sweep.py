@@ -27,6 +27,9 @@ class Owner(Enum):
     UNKNOWN = "unknown"
 
 
+_ORPHANED = {Owner.GONE: "its execution is gone", Owner.ENDED: "its execution has ended"}
+
+
 def execution_of(job: Manifest) -> str:
     """The name of the execution that a RayJob manifest belongs to; "" where propeller did not say so.
 
@@ -49,16 +52,16 @@ def sweepable(job: JobView, owner: Owner, *, older_than: timedelta | None, now: 
     Args:
         job: The RayJob.
         owner: What is known of its execution; while that lives, its RayJobs stay.
-        older_than: For how long one that has ended is kept; None for no limit.
+        older_than: For how long one that has ended is kept; None for as long as its execution is known.
         now: The time, aware of its zone.
     """
     if owner is Owner.LIVE or job.going:
         return ""
-    if owner is Owner.GONE:
-        return "its execution is gone"
     if not needs_results(job):
-        return "its execution has ended" if owner is Owner.ENDED else ""
+        return _ORPHANED.get(owner, "")
+    if older_than is None:
+        return _ORPHANED[owner] if owner is Owner.GONE else ""
     ended = job.ended or job.created  # one that KubeRay refuses has ended at once, without a time
-    if older_than is None or ended is None or now - ended <= older_than:
+    if ended is None or now - ended <= older_than:
         return ""
     return f"it ended {format_duration(now - ended)} ago"

@@ -157,7 +157,11 @@ class K8sSettings:
         "gpu-unpartitioned-toleration", objects.TOLERATION, None, "Toleration of pods for an unpartitioned GPU."
     )
     gpu_resource_name: str = setting(
-        "gpu-resource-name", TEXT, "nvidia.com/gpu", "Kubernetes' name of the resource that a task calls gpu."
+        "gpu-resource-name",
+        TEXT,
+        "nvidia.com/gpu",
+        "Kubernetes' name of the `gpu` that `@task` asks for. In `requests` and `limits` of a head or worker group"
+        " `gpu` is nvidia.com/gpu; for another write its name in the group's PodTemplate.",
     )
     default_pod_security_context: Object | None = setting(
         "default-pod-security-context", objects.POD_SECURITY_CONTEXT, None, "Security context of a pod that has none."

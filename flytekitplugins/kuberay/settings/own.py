@@ -73,7 +73,8 @@ class KuberaySettings:
         "start-deadline",
         DURATION,
         None,
-        "Time from the create until the job runs, less suspension; past it the task fails and may be tried again.",
+        "Time from KubeRay's start on the RayJob until the job runs, counted anew after a suspension; past it the task"
+        " fails and may be tried again.",
     )
     run_deadline: timedelta | None = setting(
         "run-deadline", DURATION, None, "Time for which the job may run; past it the task fails."
@@ -82,7 +83,8 @@ class KuberaySettings:
         "deadline-margin",
         DURATION,
         timedelta(minutes=10),
-        "What KubeRay's own deadline adds to both, which acts where the connector does not.",
+        "Added to the sum of both deadlines for KubeRay's own deadline, which acts while nobody asks the connector. It"
+        " is sent only where both are set.",
     )
     log_tail_lines: int = setting("log-tail-lines", INTEGER, 200, "Lines of a log's end that are read for a diagnosis.")
     log_tail_bytes: int = setting("log-tail-bytes", INTEGER, 65536, "Bytes of a log's end that are read at most.")
@@ -98,7 +100,10 @@ class KuberaySettings:
         "ray-job-patch", DATA, {}, "Part of a RayJob that is merged over each one, under the task's own patch."
     )
     kubeconfig: str | None = setting(
-        "kubeconfig", TEXT, None, "Path of a kubeconfig; unset, the pod's service account, else the usual kubeconfig."
+        "kubeconfig",
+        TEXT,
+        None,
+        "Path of a kubeconfig; unset, `KUBECONFIG`, else the pod's service account, else `~/.kube/config`.",
     )
     context: str | None = setting("context", TEXT, None, "Context of the kubeconfig; unset, its current one.")
     history_server_url_template: str | None = setting(
@@ -111,7 +116,10 @@ class KuberaySettings:
         "namespaces", TEXTS, (), "Namespaces that are watched; empty, the whole cluster."
     )
     keep_finished: timedelta | None = setting(
-        "keep-finished", DURATION, None, "Time for which a finished RayJob is kept to be looked at."
+        "keep-finished",
+        DURATION,
+        None,
+        "Default of `flyte-kuberay sweep --older-than`; the connector itself deletes no RayJob that has ended well.",
     )
     api_timeout: timedelta = setting(
         "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
