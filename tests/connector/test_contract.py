@@ -188,7 +188,7 @@ class TestAttempts:
             assert await run.jobs(0) == []
         assert (status, end["attempts"], end["error"]["code"]) == (3, 1, "TaskFailedWithError")
         assert "failed to run the job: RayJob" in end["error"]["message"]
-        assert "the job ran longer than its 1s" in end["error"]["message"]
+        assert "the job ran longer than its run deadline of 1s" in end["error"]["message"]
         assert run.calls("DeleteTask") == []
 
     @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ async def test_a_namesake_that_is_not_ours_is_left_alone(
     await client.delete(RAYJOBS, namespace, name)
     stranger = (await client.create(RAYJOBS, namespace, rayjob(name, labels=labels))).manifest
     text = await refusal(caller, flyte_task(namespace))
-    assert f"RayJob {namespace}/{name} exists and is not of this task; delete or rename it" in text
+    assert f"RayJob {namespace}/{name} exists and is not of this task; whoever made it has to delete it" in text
     assert await client.get(RAYJOBS, namespace, name) == stranger
 
 

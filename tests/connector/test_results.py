@@ -105,7 +105,7 @@ def nothing(prefix: str) -> None:
         pytest.param(
             DONE, True, nothing, RETRYABLE, "has succeeded but wrote no outputs", id="declared outputs are absent"
         ),
-        pytest.param(NOT_SUBMITTED, True, put_outputs, SUCCEEDED, "outputs stand", id="outputs beat a lost submitter"),
+        pytest.param(NOT_SUBMITTED, True, put_outputs, SUCCEEDED, "were written", id="outputs beat a lost submitter"),
         pytest.param(NOT_SUBMITTED, True, nothing, RETRYABLE, "[SubmissionFailed]", id="a lost submitter"),
         pytest.param(APP_FAILED, True, nothing, FAILED, "[AppFailed] exit code 1", id="the process died with no word"),
     ],

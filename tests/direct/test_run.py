@@ -167,13 +167,14 @@ def test_map_task_runs_a_cluster_for_each_item(direct: Direct) -> None:
     assert len(pods.jobs) == 2
 
 
-def test_the_users_exception_comes_back(direct: Direct) -> None:
-    """Of its type, without another attempt, and nothing stays."""
+def test_the_users_exception_comes_back(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of its type, without another attempt, and nothing stays on the cluster; what is known of it is told."""
     pods = direct.playing(raising)
     with pytest.raises(ValueError, match="unfit") as caught:
         report(x=1)
     assert isinstance(caught.value, RemoteTaskError)
     assert (len(pods.jobs), pods.left()) == (1, [])
+    assert f"diagnosis: {prefix_of(pods.jobs[0])}/kuberay-diagnosis.txt" in capfd.readouterr().err
 
 
 def test_a_failure_that_may_pass_is_tried_again(direct: Direct) -> None:

@@ -70,7 +70,7 @@ def test_a_worker_without_a_place_says_so(stuck: dict[str, Execution], node: Nod
     while_waiting, _, failing = run.reasons.rpartition("failed to run the job: ")
     for text in (while_waiting, failing):
         assert "worker group big: 0/1 nodes are available: 1 Insufficient cpu" in text
-    assert "the job did not start within its 15s: " in failing
+    assert "the job did not start within its start deadline of 15s: " in failing
     assert 15 < run.seconds < 45
     assert node.settled(stuck["no_room"].stem) == []
 

@@ -107,7 +107,7 @@ def by_results(declared: Verdict, results: Results, *, has_outputs: bool) -> Ver
     """An end that we declare, unless the result files tell another: a job that lost its head may have been done."""
     if results.error is not None:
         return replace(_user_failure(results.error, has_outputs=has_outputs), ours=True)
-    return Verdict(TaskExecution.SUCCEEDED, "outputs stand", ours=True) if results.outputs else declared
+    return Verdict(TaskExecution.SUCCEEDED, "the outputs were written", ours=True) if results.outputs else declared
 
 
 def _end_of(view: JobView | None, results: Results, *, has_outputs: bool) -> Verdict:
@@ -129,7 +129,8 @@ def _judged(view: JobView | None, results: Results, *, has_outputs: bool) -> Ver
     if view is not None and view.job == "STOPPED":
         return Verdict(TaskExecution.FAILED, "the Ray job was stopped by someone")
     if view is None or view.job != "SUCCEEDED":
-        return Verdict(TaskExecution.SUCCEEDED, "outputs stand") if results.outputs else _failure(view, results)
+        written = Verdict(TaskExecution.SUCCEEDED, "the outputs were written")
+        return written if results.outputs else _failure(view, results)
     return _success(view, results, has_outputs=has_outputs)
 
 
@@ -162,6 +163,6 @@ def _failure(view: JobView | None, results: Results) -> Verdict:
     permanent = None if reason == "AppFailed" and view.job != "FAILED" else _PERMANENT_REASONS.get(reason)
     what = permanent or "the Ray job failed"
     if _KILLED.match(view.message):
-        what += ": killed with signal 9, as what needs more memory than its container's limit is (OOMKilled)"
+        what += ": killed with signal 9, most likely as it needed more memory than the head's limit (OOMKilled)"
     text = f"{what} [{reason}] {view.message}".rstrip()
     return Verdict(TaskExecution.FAILED if permanent else TaskExecution.RETRYABLE_FAILED, text + unread)

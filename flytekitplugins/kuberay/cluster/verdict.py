@@ -133,7 +133,7 @@ def _declared(
             return Verdict(phase, f"{what}: {text}", ours=True)
     since = _start_clock(job, waiting)
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
-        late = f"the job did not start within its {format_duration(deadlines.start)}"
+        late = f"the job did not start within its start deadline of {format_duration(deadlines.start)}"
         return Verdict(TaskExecution.RETRYABLE_FAILED, f"{late}: {text}" if text else late, ours=True)
     return _declared_in_run(job, sight, deadlines, now) if job.deployment == "Running" else None
 
@@ -148,7 +148,7 @@ def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: date
         if lost:
             return Verdict(TaskExecution.RETRYABLE_FAILED, f"the job can't go on: {lost}", ours=True)
     if deadlines.run is not None and job.started is not None and now - job.started > deadlines.run:
-        text = f"the job ran longer than its {format_duration(deadlines.run)}"
+        text = f"the job ran longer than its run deadline of {format_duration(deadlines.run)}"
         return Verdict(TaskExecution.FAILED, text, ours=True)
     return None
 

@@ -29,7 +29,7 @@ def task_of(
     """
     if execution is None or not execution.namespace or not output_prefix:
         raise KubeRayError(
-            "the request has no task_execution_metadata or no output_prefix; only propeller can start a task so"
+            "the request has no task_execution_metadata or no output_prefix; propeller does not send such a request"
         )
     return FlyteTask(
         template.to_flyte_idl(), execution.to_flyte_idl(), output_prefix, inputs.to_flyte_idl() if inputs else None

@@ -213,7 +213,9 @@ class RayJobService:
             except kube.AlreadyExists:
                 standing = await self._standing(namespace, name, deadline)
             if standing is not None and _attempt_key(standing) != _attempt_key(manifest):
-                raise KubeRayError(f"RayJob {namespace}/{name} exists and is not of this task; delete or rename it")
+                raise KubeRayError(
+                    f"RayJob {namespace}/{name} exists and is not of this task; whoever made it has to delete it"
+                )
             if standing is not None and "deletionTimestamp" not in standing["metadata"]:
                 return kube.Created(standing)
             if time.monotonic() + FIRST_PAUSE > deadline:

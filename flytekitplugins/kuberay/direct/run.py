@@ -132,6 +132,8 @@ class _Run:
             verdict = Verdict(end.phase, why) if end else look.verdict
             self._display.show(progress_of(verdict, look.job, look.links, now=now, begun=begun))
             if end is not None:
+                if look.diagnosis not in str(end.error):  # the user's own exception does not name it
+                    self._display.say(f"diagnosis: {look.diagnosis}")
                 return end
             await asyncio.sleep(_POLL_SECONDS)
 
