@@ -56,7 +56,8 @@ class HeadNodeConfig(_Checked):
         ray_start_params: Parameters of `ray start` by name without dashes, all values text: `{"num-cpus": "0"}`.
         pod_template: flytekit's PodTemplate, or a pod spec as a dict of Kubernetes' names. It is merged over the
             task's pod. Ray's container is its primary container, or the one called `ray-head`.
-        requests: What Ray's container asks for. Wins over the same resources in `pod_template`; all else stays.
+        requests: What Ray's container asks for. Wins over the same resources in `pod_template`; all else stays. What
+            it leaves out comes from `@task`, GPUs too.
         limits: As requests; one side alone stands for both.
 
     Raises:
@@ -85,8 +86,8 @@ class WorkerNodeConfig(_Checked):
         max_replicas: The most workers that the autoscaler starts, by default `replicas`.
         ray_start_params: As HeadNodeConfig's.
         pod_template: As HeadNodeConfig's; Ray's container is called `ray-worker`.
-        requests: As HeadNodeConfig's.
-        limits: As HeadNodeConfig's.
+        requests: As HeadNodeConfig's, of each worker. What it leaves out comes from `@task`.
+        limits: As HeadNodeConfig's, of each worker.
 
     Raises:
         ConfigError: A value can't be.
@@ -206,9 +207,9 @@ class RayJobConfig(_Checked):
         runtime_env: Ray's runtime environment, a dict that JSON can hold. It is readable for all who see the task:
             put secrets into the task's `secret_requests`.
         address: Of a running cluster, for local runs only: Flyte starts a cluster for each task and refuses this.
-        shutdown_after_job_finishes: Whether the cluster goes at the end; None is the platform's default. False keeps
-            it for as long as the platform allows.
-        ttl_seconds_after_finished: How many seconds after the end the cluster goes; 0 is at once.
+        shutdown_after_job_finishes: True ends the cluster with the job, at once where no ttl is set; False keeps it
+            for as long as the platform allows; None is the platform's default.
+        ttl_seconds_after_finished: How many seconds after the end the cluster goes; 0 is at once. It is enough alone.
         submission_mode: How KubeRay starts the driver: K8sJobMode, HTTPMode or SidecarMode.
         submitter: The submitter's pod.
         start_deadline: How long the cluster may take until the driver runs, seconds or a timedelta.
