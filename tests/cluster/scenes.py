@@ -301,6 +301,12 @@ FAILURES: Mapping[str, Scene] = {
         (unschedulable("head", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"),),
         deadlines=Deadlines(start=timedelta(minutes=5)),
     ),
+    "not-handed-over": Scene(SUBMITTING, deadlines=Deadlines(start=timedelta(minutes=5))),
+    "not-handed-over-for-a-quota": Scene(
+        SUBMITTING,
+        deadlines=Deadlines(start=timedelta(minutes=5)),
+        events=['FailedCreate: Error creating: pods "train-abcde" is forbidden: exceeded quota: team'],
+    ),
     "run-deadline": Scene(RUNNING, deadlines=Deadlines(run=timedelta(minutes=5))),
     "refused": Scene(
         replace(job("ValidationFailed", "", "ValidationFailed", "The RayJob spec is invalid: no"), provisioned=None), ()

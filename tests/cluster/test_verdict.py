@@ -269,6 +269,18 @@ def test_what_may_still_end_well_is_not_failed(scene: Scene, expected: str) -> N
             id="a submitter that no node can take",
         ),
         pytest.param(
+            Scene(SUBMITTING, events=["FailedCreate: Error creating: exceeded quota: team"]),
+            "WAITING_FOR_RESOURCES",
+            "FailedCreate: Error creating: exceeded quota: team",
+            id="a quota that lets no submitter in",
+        ),
+        pytest.param(
+            Scene(SUBMITTING, events=["FailedToCreateWorkerPod: exceeded quota: team"]),
+            "RUNNING",
+            "the Ray cluster is up, the job is being submitted",
+            id="what held back the cluster, which is up",
+        ),
+        pytest.param(
             Scene(STARTING, tuple(stuck(f"g{n}", "ErrImagePull", "no") for n in range(5)), trouble=NEW),
             "INITIALIZING",
             "; ".join(f"worker group g{n}: container ray-worker: ErrImagePull: no (9m)" for n in range(3))

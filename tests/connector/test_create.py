@@ -139,6 +139,14 @@ async def test_a_rayjob_that_is_going_is_no_success(impatient: Caller, client: A
     assert json.loads(await again)["uid"] != json.loads(metadata)["uid"]
 
 
+async def test_a_namespace_that_is_not_watched_is_refused(seam: Seam, namespace: str) -> None:
+    """There a task would run unseen; nothing is asked of the cluster."""
+    async with serving(service_over(seam, parse_settings({"plugins": {"kuberay": {"namespaces": ["a"]}}}))) as caller:
+        text = await refusal(caller, flyte_task(namespace))
+    assert f"the connector does not watch namespace {namespace}; whoever runs it has to add it to" in text
+    assert seam.calls == []
+
+
 @pytest.mark.parametrize(
     "labels",
     [

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from flytekit.clis.sdk_in_container.serve import connector as serve_connector
 
+from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
 from flytekitplugins.kuberay.settings import parse_settings
+
+from .samples import flyte_task
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS: dict[str, Manifest] = {
@@ -51,6 +55,16 @@ def test_the_example_settings_are_settings() -> None:
     """Every key under plugins.kuberay is known, every value is of its kind."""
     content = yaml.safe_load(DOCUMENTS["ConfigMap"]["data"]["kuberay.yaml"])
     assert parse_settings(content).k8s.default_cpus == "500m"
+
+
+def test_the_example_settings_end_what_holds_gpus() -> None:
+    """A cluster goes soon after its job; KubeRay has a deadline of its own, for it takes both of ours for one."""
+    settings = parse_settings(yaml.safe_load(DOCUMENTS["ConfigMap"]["data"]["kuberay.yaml"]))
+    spec = build_ray_job(flyte_task("p-d"), settings)["spec"]
+    assert (spec["shutdownAfterJobFinishes"], spec["ttlSecondsAfterFinished"]) == (True, 300)
+    assert timedelta(seconds=spec["activeDeadlineSeconds"]) == timedelta(hours=1 + 72, minutes=10)
+    own = settings.kuberay
+    assert (own.max_keep_seconds, own.keep_finished) == (4 * 3600, timedelta(hours=48))
 
 
 def test_the_settings_are_mounted_where_they_are_looked_for() -> None:

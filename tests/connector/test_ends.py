@@ -18,9 +18,10 @@ from flytekitplugins.kuberay.cluster.phase import Results
 from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import PODS, RAYJOBS, ApiKubeClient, Page, Resource, Selector, WatchEvent
 from flytekitplugins.kuberay.kube.client import ALL
+from flytekitplugins.kuberay.settings import parse_settings
 from tests.api import ApiServer
 
-from .pods import UP, moment, provisioned, put_event, put_pod, ready
+from .pods import UP, moment, provisioned, put_event, put_pod, ready, write_pod
 from .results import put_error, put_outputs
 from .samples import flyte_task
 from .seam import Seam
@@ -243,6 +244,40 @@ async def test_a_gone_rayjob_waits_for_a_store_that_tells_nothing(
         resource = await caller.get(metadata)
     assert resource.phase == RUNNING
     assert "the RayJob is gone, what became of the task is not known yet: PermissionError: denied" in resource.message
+
+
+async def test_a_lost_head_waits_for_a_store_that_tells_nothing(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str
+) -> None:
+    """The job may have been done before; the RayJob stays meanwhile."""
+    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(seam, results=Denied())) as caller:
+        metadata = await caller.create(flyte_task(namespace))
+        head = await put_pod(client, metadata, **ready())
+        await write_status(client, metadata, **UP, **TO_COME)
+        assert (await caller.becomes(metadata, RUNNING)).phase == RUNNING
+        await write_pod(client, metadata, head, phase="Failed", reason="Evicted")
+        await asyncio.sleep(0.3)
+        resource = await caller.get(metadata)
+    assert resource.phase == RUNNING
+    assert "Evicted" in resource.message
+    assert "what became of the task is not known yet: PermissionError: denied" in resource.message
+    assert not await gone(client, metadata)
+
+
+async def test_a_task_in_a_namespace_that_nobody_watches_is_looked_at_directly(
+    caller: Caller, api_server: ApiServer, client: ApiKubeClient, namespace: str
+) -> None:
+    """As after the setting was narrowed: no pod is known, so none is taken for gone."""
+    metadata = await caller.create(flyte_task(namespace))
+    await write_status(client, metadata, **UP, **TO_COME)
+    narrow = parse_settings({"plugins": {"kuberay": {"namespaces": ["default"]}}})
+    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(seam, narrow)) as other:
+        assert (await other.becomes(metadata, RUNNING)).phase == RUNNING
+        await write_status(client, metadata, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed")
+        resource = await other.get(metadata)
+    assert resource.phase == FAILED
 
 
 async def test_no_secret_is_told(api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from fsspec.implementations.local import LocalFileSystem
 from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.phase import Results, UserError
+from flytekitplugins.kuberay.connector.follower import Follower
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
 from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import ApiKubeClient, Call, NotFound
+from flytekitplugins.kuberay.settings import Settings
 from tests.api import ApiServer
 
 from .results import put_error, put_outputs
@@ -169,19 +171,29 @@ async def test_files_are_read_once_for_an_ended_task(
     assert store.reads == 1
 
 
-async def test_what_is_remembered_of_ended_tasks_is_bounded(seam: Seam, tmp_path: Path) -> None:
-    """Most ended tasks are never deleted: the oldest are forgotten, and read again if somebody asks."""
+@pytest.mark.parametrize(
+    ("remembered", "reads"),
+    [
+        pytest.param(60.0, [2, 4, 4], id="as long as somebody asks"),
+        pytest.param(0.0, [2, 4, 6], id="nobody asked for the first one meanwhile"),
+    ],
+)
+async def test_what_nobody_asks_for_is_forgotten(
+    seam: Seam, tmp_path: Path, remembered: float, reads: list[int]
+) -> None:
+    """Most ended tasks are never deleted. They are read again if somebody asks: error.pb, and the diagnosis."""
     store = Store()
-    service = service_over(seam, results=ResultFiles(Files(store, tmp_path)))
-    service.watch()
-    seam.faults["get"] = [NotFound(Call("get", "rayjobs.ray.io"), "gone") for _ in range(1202)]
-    tasks = [JobMetadata("n", f"j{n}", f"u{n}", str(tmp_path / str(n)), has_outputs=True) for n in range(1200)]
-    reads = []
-    for metadata in (*tasks, tasks[-1], tasks[0]):
-        await service.get(metadata)
-        reads.append(store.reads)
-    assert reads[-3:] == [2400, 2400, 2402]  # of each error.pb, and the diagnosis of a RayJob that is gone
-    await service.close()
+    follower = Follower(seam, Settings(), ResultFiles(Files(store, tmp_path)), remembered=remembered)
+    follower.start()
+    seam.faults["get"] = [NotFound(Call("get", "rayjobs.ray.io"), "gone") for _ in range(3)]
+    first, second = (JobMetadata("n", n, f"uid-{n}", str(tmp_path / n), has_outputs=True) for n in ("a", "b"))
+    seen = []
+    for metadata in (first, second, first):
+        await follower.look(metadata)
+        seen.append(store.reads)
+    await follower.stop()
+    await seam.close()
+    assert seen == reads
 
 
 class TestResultFiles:

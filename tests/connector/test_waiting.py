@@ -72,6 +72,17 @@ async def test_a_quota_is_told(caller: Caller, client: ApiKubeClient, namespace:
     assert await told(caller, metadata, WAITING) == (WAITING, f"FailedToCreateHeadPod: {QUOTA}")
 
 
+async def test_a_quota_for_the_submitter_is_told(caller: Caller, client: ApiKubeClient, namespace: str) -> None:
+    """KubeRay calls the RayJob Running, and only an event about the submitter's Job tells why nothing runs."""
+    metadata = await caller.create(flyte_task(namespace))
+    await put_pod(client, metadata, **ready())
+    await put_event(client, metadata, "Job", json.loads(metadata)["name"], "FailedCreate", QUOTA)
+    await write_status(client, metadata, jobDeploymentStatus="Running", rayClusterName=CLUSTER)
+    assert await told(caller, metadata, WAITING) == (WAITING, f"FailedCreate: {QUOTA}")
+    await put_pod(client, metadata, "submitter", **ready())
+    assert (await told(caller, metadata, RUNNING))[0] == RUNNING
+
+
 async def test_a_complaint_of_kuberay_about_itself_is_not_told(
     caller: Caller, client: ApiKubeClient, namespace: str
 ) -> None:
@@ -90,7 +101,8 @@ async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, name
     await client.patch(RAYJOBS, namespace, name, {"spec": {"suspend": True}})
     await write_status(client, metadata, jobDeploymentStatus="Suspended")
     await put_event(client, metadata, "Workload", f"rayjob-{name}-1a2b3", "Pending", "no quota for cpu", warns=False)
-    await put_event(client, metadata, "Workload", "rayjob-other-1a2b3", "Pending", "of another job")
+    for number in range(60):  # the API server gives them by name, and the first page is not all
+        await put_event(client, metadata, "Workload", f"rayjob-another-{number}", "Pending", "of another job")
     assert await told(caller, metadata, WAITING) == (
         WAITING,
         "it is suspended, waiting for its queue: Pending: no quota for cpu",

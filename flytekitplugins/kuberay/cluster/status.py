@@ -45,6 +45,11 @@ class JobView:
     started: datetime | None  # the Ray job
     ended: datetime | None  # the Ray job, or else the RayJob
 
+    @property
+    def is_unsubmitted(self) -> bool:
+        """Whether its cluster is up, and Ray has not told of the job yet: it is being handed over, or can't be."""
+        return self.deployment == "Running" and not self.job and self.started is None
+
 
 def view_of(manifest: Manifest) -> JobView:
     """The view of a RayJob manifest."""

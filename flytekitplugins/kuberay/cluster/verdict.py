@@ -36,7 +36,8 @@ _MOST_LINES = 3
 _SUBMITTER_GRACE = timedelta(minutes=10)
 """The Job of a submitter that failed waits up to six minutes before its next one."""
 
-_REFUSED = ("FailedCreate:", "FailedToCreate")
+_JOB_REFUSED = "FailedCreate:"
+_REFUSED = (_JOB_REFUSED, "FailedToCreate")
 """How events begin that tell of what could not be made, as for a quota: those of a Job, and those of KubeRay."""
 
 
@@ -91,7 +92,7 @@ def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
     """Why the job does not run yet: its cluster does not come up, or nobody can hand it over."""
     if job.deployment == "Initializing":
         return waiting_groups(_pods_of(job, pods) or ())
-    if job.deployment == "Running" and not job.job and job.started is None:
+    if job.is_unsubmitted:
         waiting = waiting_groups(_pods_of(job, pods) or ())
         return [each for each in waiting if each.group == SUBMITTER and each.cause is not Cause.STARTING]
     return []
@@ -131,9 +132,10 @@ def _declared(
             phase = TaskExecution.FAILED if is_permanent(each) else TaskExecution.RETRYABLE_FAILED
             what = "the job could not be submitted" if each.group == SUBMITTER else "the cluster did not come up"
             return Verdict(phase, f"{what}: {text}", ours=True)
-    since = _start_clock(job, waiting)
+    since = _start_clock(job)
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
         late = f"the job did not start within its start deadline of {format_duration(deadlines.start)}"
+        text = text or ("the cluster is up, but the job was not handed over" if job.is_unsubmitted else "")
         return Verdict(TaskExecution.RETRYABLE_FAILED, f"{late}: {text}" if text else late, ours=True)
     return _declared_in_run(job, sight, deadlines, now) if job.deployment == "Running" else None
 
@@ -153,9 +155,9 @@ def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: date
     return None
 
 
-def _start_clock(job: JobView, waiting: Sequence[Waiting]) -> datetime | None:
+def _start_clock(job: JobView) -> datetime | None:
     """Since when the job could have started; None while it is suspended, retried or runs."""
-    if job.deployment in ("Initializing", "Waiting") or waiting:
+    if job.deployment in ("Initializing", "Waiting") or job.is_unsubmitted:
         return job.initialized or job.created
     unseen = not job.deployment and not job.suspended and job.initialized is None  # MultiKueue copies a status late
     return job.created if unseen and not job.elsewhere else None
@@ -166,7 +168,7 @@ def _shown(plain: Verdict, job: JobView, sight: Sight, waiting: Sequence[Waiting
     event = sight.events[-1] if sight.events else ""
     if job.deployment in ("", "Suspended") and event:  # told by a phase of its own: a change within one is not shown
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{plain.message}: {event}")
-    if job.deployment == "Running" and not waiting:
+    if job.deployment == "Running" and not waiting and not (job.is_unsubmitted and event.startswith(_JOB_REFUSED)):
         return plain
     text = _text_of(waiting, now)
     if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):

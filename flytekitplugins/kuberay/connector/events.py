@@ -6,20 +6,22 @@ They cost a call each time, so they are read beside the answers. What can't be r
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from .. import kube
 from ..cluster.diagnosis import unexplained
 from ..cluster.phase import needs_results
-from ..cluster.pods import PodView
+from ..cluster.pods import SUBMITTER, PodView
 from ..cluster.status import JobView, read_time
 from ..wire import Manifest
 
 _SECONDS = 2.0
-_MOST = 50
 _LONGEST = 500
+_FRESH_SECONDS = 10.0
+"""How long Kueue's events of a namespace are taken for the newest."""
 _MADE_ALREADY = "already exists"
 """KubeRay complains so of a RayCluster that it made a moment ago and does not see yet; nothing is wrong."""
 _MOST_PENDING = 3
@@ -39,26 +41,61 @@ class Event:
 
 def pending_pods(job: JobView | None, pods: Sequence[PodView]) -> list[str] | None:
     """The pods that only events explain, of a job that waits while no pod tells why; None of any other."""
-    if job is None or job.deployment == "Running" or needs_results(job):
+    if job is None or needs_results(job):
         return None
+    if job.deployment == "Running":  # a Job whose pod is refused has none
+        return [] if job.is_unsubmitted and not any(pod.group == SUBMITTER for pod in pods) else None
     return unexplained(pods)
 
 
-async def waiting_events(
-    client: kube.KubeClient, namespace: str, name: str, job: JobView, pending: Sequence[str]
-) -> list[str]:
-    """What events say of a job that waits, oldest first. Raises nothing.
+@dataclass
+class _Queue:
+    """Kueue's events of one namespace."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    events: list[Manifest] = field(default_factory=list)
+    read: float = float("-inf")  # when, by the monotonic clock
+
+
+class WaitingEvents:
+    """What events say of jobs that wait.
+
+    Kueue's events about a RayJob are about a Workload whose name ends with a hash, so those of a whole namespace are
+    read, once for all jobs that wait there.
+
+    Source: kueue pkg/controller/jobframework/workload_names.go.
 
     Args:
         client: The cluster.
-        namespace: Where the RayJob is.
-        name: Its name.
-        job: The RayJob.
-        pending: Its pods that only events explain.
     """
-    if job.suspended:
-        return await queue_events(client, namespace, name)
-    return await warnings(client, namespace, (job.cluster, name, *pending[:_MOST_PENDING]))
+
+    def __init__(self, client: kube.KubeClient) -> None:
+        self._client = client
+        self._queues: dict[str, _Queue] = {}  # by namespace
+
+    async def of(self, job: JobView, pending: Sequence[str]) -> list[str]:
+        """The events that explain why a job waits, oldest first. Raises nothing.
+
+        Args:
+            job: The RayJob.
+            pending: Its pods that only events explain.
+        """
+        if not job.suspended:
+            return await warnings(self._client, job.namespace, (job.cluster, job.name, *pending[:_MOST_PENDING]))
+        return _lines(
+            event
+            for event in await self._queue(job.namespace)
+            if event["involvedObject"].get("name", "").startswith(f"rayjob-{job.name}-")
+            and (event.get("type") == "Warning" or event.get("reason", "").startswith(_QUEUE_REASONS))
+        )
+
+    async def _queue(self, namespace: str) -> list[Manifest]:
+        queue = self._queues.setdefault(namespace, _Queue())
+        async with queue.lock:
+            if time.monotonic() - queue.read >= _FRESH_SECONDS:
+                queue.events = await _read(self._client, namespace, "involvedObject.kind=Workload")
+                queue.read = time.monotonic()
+            return queue.events
 
 
 async def recent(client: kube.KubeClient, namespace: str, names: Iterable[str]) -> list[Event]:
@@ -68,39 +105,27 @@ async def recent(client: kube.KubeClient, namespace: str, names: Iterable[str]) 
         ApiError: They can't be read.
     """
     selectors = [f"involvedObject.name={name}" for name in filter(None, names)]
-    pages = await asyncio.gather(*(_page(client, namespace, selector) for selector in selectors))
-    return [_event_of(event) for event in sorted((event for page in pages for event in page), key=_time_of)]
+    found = await asyncio.gather(*(_listed(client, namespace, selector) for selector in selectors))
+    return [_event_of(event) for event in sorted((event for events in found for event in events), key=_time_of)]
 
 
 async def warnings(client: kube.KubeClient, namespace: str, names: Iterable[str]) -> list[str]:
     """Warning events about the objects of these names, oldest first. Raises nothing."""
     selectors = [f"involvedObject.name={name},type=Warning" for name in filter(None, names)]
-    pages = await asyncio.gather(*(_read(client, namespace, selector) for selector in selectors))
-    return _lines(event for page in pages for event in page if not event.get("message", "").endswith(_MADE_ALREADY))
-
-
-async def queue_events(client: kube.KubeClient, namespace: str, job: str) -> list[str]:
-    """What Kueue says of the Workload that it made of a RayJob, oldest first; its name ends with a hash.
-
-    Source: kueue pkg/controller/jobframework/workload_names.go.
-    """
-    found = await _read(client, namespace, "involvedObject.kind=Workload")
-    ours = [event for event in found if event["involvedObject"].get("name", "").startswith(f"rayjob-{job}-")]
-    return _lines(
-        event for event in ours if event.get("type") == "Warning" or event.get("reason", "").startswith(_QUEUE_REASONS)
-    )
+    found = await asyncio.gather(*(_read(client, namespace, selector) for selector in selectors))
+    told = (event for events in found for event in events)
+    return _lines(event for event in told if not event.get("message", "").endswith(_MADE_ALREADY))
 
 
 async def _read(client: kube.KubeClient, namespace: str, fields: str) -> list[Manifest]:
     try:
-        return await _page(client, namespace, fields)
+        return await _listed(client, namespace, fields)
     except kube.ApiError:
         return []
 
 
-async def _page(client: kube.KubeClient, namespace: str, fields: str) -> list[Manifest]:
-    selector = kube.Selector(fields=fields)
-    return list((await client.list_page(kube.EVENTS, namespace, selector, limit=_MOST, timeout=_SECONDS)).items)
+async def _listed(client: kube.KubeClient, namespace: str, fields: str) -> list[Manifest]:
+    return await client.list(kube.EVENTS, namespace, kube.Selector(fields=fields), timeout=_SECONDS)
 
 
 def _lines(events: Iterable[Manifest]) -> list[str]:

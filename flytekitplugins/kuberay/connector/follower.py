@@ -8,37 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any, TypeVar
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from .. import kube
 from ..cluster.capsule import place_of
-from ..cluster.diagnosis import Trouble, Waiting, trouble_of
+from ..cluster.diagnosis import Trouble, trouble_of
 from ..cluster.links import Link, links_of
 from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView
 from ..cluster.status import JobView
 from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from ..settings import Settings
-from .events import pending_pods, waiting_events
+from .events import WaitingEvents, pending_pods
 from .metadata import JobMetadata
 from .postmortem import PostMortem
 from .results import ResultFiles
 from .views import Views
 
 _EVENT_SECONDS = 15.0
-_GONE_SECONDS = 300.0
-"""How long the store may fail to tell what became of a task whose RayJob is gone."""
+_UNREADABLE_SECONDS = 300.0
+"""How long the store may fail to tell what became of a task of which KubeRay does not."""
 
-_REMEMBERED = 1000
-"""Ended tasks that are remembered: they are asked for again within a minute, or never."""
-
-
-T = TypeVar("T")
+_REMEMBERED_SECONDS = 600.0
+"""How long a task is remembered that nobody asks for: propeller asks every half a minute, or never again."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,7 @@ class Look:
     job: JobView | None
     diagnosis: str = ""  # where the capsule lies, at a bad end
     links: tuple[Link, ...] = ()
+    results: Results = Results()  # at a bad end
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,20 @@ class _Seen:
     verdict: Verdict
 
 
+@dataclass
+class _Memory:
+    """What is kept of one task from look to look."""
+
+    looked: float = 0.0  # when it was asked for last, by the monotonic clock
+    results: Results | None = None
+    end: Look | None = None
+    events: Sequence[str] = ()
+    events_read: float = float("-inf")  # when, by the same clock
+    trouble: Trouble | None = None
+    fine: bool = False
+    unreadable: float | None = None  # since when the result files could not be read, by the same clock
+
+
 class Follower:
     """Looks at RayJobs of this package, in the event loop that runs when it is started.
 
@@ -69,20 +80,23 @@ class Follower:
         settings: The platform's settings.
         files: The result files.
         stalest: Seconds after which the view of the cluster is not trusted without a direct read.
+        remembered: Seconds for which a task is remembered that nobody asks for.
     """
 
     def __init__(
-        self, client: kube.KubeClient, settings: Settings, files: ResultFiles, *, stalest: float = 60.0
+        self,
+        client: kube.KubeClient,
+        settings: Settings,
+        files: ResultFiles,
+        *,
+        stalest: float = 60.0,
+        remembered: float = _REMEMBERED_SECONDS,
     ) -> None:
-        self._client, self._settings, self._files = client, settings, files
+        self._settings, self._files, self._remembered = settings, files, remembered
         self._views = Views(client, settings.kuberay.namespaces, stalest=stalest)
         self._post_mortem = PostMortem(client, files, settings)
-        self._results: dict[str, Results] = {}
-        self._ends: dict[str, Look] = {}
-        self._events: dict[str, tuple[float, Sequence[str]]] = {}
-        self._troubles: dict[str, Trouble] = {}
-        self._fine: dict[str, bool] = {}
-        self._gone: dict[str, float] = {}
+        self._events = WaitingEvents(client)
+        self._memories: dict[str, _Memory] = {}  # by uid; those asked for last are last
         self._reading: set[asyncio.Task[None]] = set()
         self._looking: dict[str, asyncio.Task[Look]] = {}
         self._patience = settings.kuberay.api_timeout.total_seconds()
@@ -104,7 +118,7 @@ class Follower:
         Six answers in a task's whole life that raise or come late freeze it. What takes longer goes on, and the next
         look finds it done.
         """
-        known = self._ends.get(metadata.uid) or self._glance(metadata)
+        known = self._memory_of(metadata).end or self._glance(metadata)
         if known is not None:
             return known
         looking = self._looking.get(metadata.uid)
@@ -118,8 +132,16 @@ class Follower:
 
     def forget(self, metadata: JobMetadata) -> None:
         """Nothing; the task has been deleted and will not be asked for again."""
-        for memory in (self._results, self._ends, self._events, self._troubles, self._fine, self._gone):
-            memory.pop(metadata.uid, None)
+        self._memories.pop(metadata.uid, None)
+
+    def _memory_of(self, metadata: JobMetadata) -> _Memory:
+        """What is kept of a task that is asked for now; those that nobody asked for any more are forgotten."""
+        now = time.monotonic()
+        memory = self._memories[metadata.uid] = self._memories.pop(metadata.uid, _Memory())
+        memory.looked = now
+        while now - next(iter(self._memories.values())).looked > self._remembered:
+            del self._memories[next(iter(self._memories))]
+        return memory
 
     def _glance(self, metadata: JobMetadata) -> Look | None:
         """The answer from the views alone, without a call; None where it takes more."""
@@ -136,19 +158,22 @@ class Follower:
         except kube.ApiError as error:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
             return Look(Verdict(TaskExecution.RUNNING, unknown), None)
-        seen = await self._seen(metadata, job, await self._views.pods_at_end(metadata) if needs_results(job) else None)
+        pods = await self._views.pods_at_end(metadata) if needs_results(job) else self._views.pods(metadata)
+        seen = await self._seen(metadata, job, pods)
         if seen.verdict.ours and not needs_results(job):  # what KubeRay says itself needs no second look
             try:
                 seen = await self._seen_itself(metadata)
             except kube.ApiError:
                 verdict = phase_of(job, Results(), has_outputs=metadata.has_outputs)
                 return self._shown(verdict, job, seen.pods)
-        if seen.job is None and seen.results.unreadable and not self._is_given_up(metadata):
-            text = f"the RayJob is gone, what became of the task is not known yet: {seen.results.unreadable}"
-            return Look(Verdict(TaskExecution.RUNNING, text), None)
+        if seen.results.unreadable and _is_undecided(seen) and not self._is_given_up(metadata):
+            what = "the RayJob is gone" if seen.job is None else seen.verdict.message
+            text = f"{what}, what became of the task is not known yet: {seen.results.unreadable}"
+            return self._shown(Verdict(TaskExecution.RUNNING, text), seen.job, seen.pods)
         if seen.verdict.phase not in FAILURES and seen.results.error is None:
             return self._shown(seen.verdict, seen.job, seen.pods)
-        return _remember(self._ends, metadata.uid, await self._end(metadata, seen))
+        end = self._memory_of(metadata).end = replace(await self._end(metadata, seen), results=seen.results)
+        return end
 
     async def _end(self, metadata: JobMetadata, seen: _Seen) -> Look:
         """A bad end, which leaves its capsule; one that an earlier look left may hold more than there is now."""
@@ -170,7 +195,6 @@ class Follower:
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, *, decides: bool = False
     ) -> _Seen:
         """What follows from a RayJob and its pods; with the result files where they decide."""
-        pods = self._views.pods(metadata) if pods is None else pods
         results = await self._results_of(metadata, job) if decides or needs_results(job) else Results()
         return _Seen(job, pods, results, self._verdict(metadata, job, pods, results))
 
@@ -185,38 +209,35 @@ class Follower:
 
     def _is_given_up(self, metadata: JobMetadata) -> bool:
         """Whether the result files could not be read for too long."""
-        first = self._gone.get(metadata.uid) or _remember(self._gone, metadata.uid, time.monotonic())
-        return time.monotonic() - first >= _GONE_SECONDS
+        memory, now = self._memory_of(metadata), time.monotonic()
+        memory.unreadable = now if memory.unreadable is None else memory.unreadable
+        return now - memory.unreadable >= _UNREADABLE_SECONDS
 
     def _verdict(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, results: Results
     ) -> Verdict:
-        now, fine = datetime.now(timezone.utc), self._fine.pop(metadata.uid, False)
+        now, memory = datetime.now(timezone.utc), self._memory_of(metadata)
         waiting = waiting_of(job, pods) if job is not None else []
-        trouble = self._trouble_of(metadata, waiting, now)
+        memory.trouble = trouble_of(waiting, memory.trouble, now)
         verdict = verdict_of(
-            Sight(job, pods, results, self._events_of(metadata, job, pods), trouble, fine),
+            Sight(job, pods, results, self._events_of(metadata, job, pods), memory.trouble, memory.fine),
             has_outputs=metadata.has_outputs,
             deadlines=_deadlines_of(metadata),
             settings=self._settings,
             now=now,
         )
-        if was_fine(verdict, waiting, fine):
-            _remember(self._fine, metadata.uid, True)
+        memory.fine = was_fine(verdict, waiting, memory.fine)
         return verdict
-
-    def _trouble_of(self, metadata: JobMetadata, waiting: Sequence[Waiting], now: datetime) -> Trouble | None:
-        trouble = trouble_of(waiting, self._troubles.pop(metadata.uid, None), now)
-        return trouble and _remember(self._troubles, metadata.uid, trouble)
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
         """The result files; read again while they may still come or could not be read."""
-        if metadata.uid in self._results:
-            return self._results[metadata.uid]
+        known = self._memory_of(metadata).results
+        if known is not None:
+            return known
         results = await self._files.read(metadata.output_prefix, diagnosis=job is None)
         ended = job is None or job.deployment in ENDED_DEPLOYMENTS
         if (results.error is not None or results.outputs or ended) and not results.unreadable:
-            _remember(self._results, metadata.uid, results)
+            self._memory_of(metadata).results = results
         return results
 
     def _events_of(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Sequence[str]:
@@ -224,20 +245,16 @@ class Follower:
         pending = pending_pods(job, pods or ())
         if job is None or pending is None:
             return ()
-        read_at, events = self._events.get(metadata.uid, (float("-inf"), ()))
-        if time.monotonic() - read_at >= _EVENT_SECONDS:
-            _remember(self._events, metadata.uid, (time.monotonic(), events))
-            self._spawn(self._read_events(metadata, job, pending))
-        return events
+        memory, now = self._memory_of(metadata), time.monotonic()
+        if now - memory.events_read >= _EVENT_SECONDS:
+            memory.events_read = now
+            task = asyncio.create_task(self._read_events(memory, job, pending))
+            self._reading.add(task)
+            task.add_done_callback(self._reading.discard)
+        return memory.events
 
-    async def _read_events(self, metadata: JobMetadata, job: JobView, pending: Sequence[str]) -> None:
-        lines = await waiting_events(self._client, metadata.namespace, metadata.name, job, pending)
-        _remember(self._events, metadata.uid, (time.monotonic(), lines))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
+    async def _read_events(self, memory: _Memory, job: JobView, pending: Sequence[str]) -> None:
+        memory.events = await self._events.of(job, pending)
 
 
 def _deadlines_of(metadata: JobMetadata) -> Deadlines:
@@ -247,9 +264,6 @@ def _deadlines_of(metadata: JobMetadata) -> Deadlines:
     )
 
 
-def _remember(memory: dict[str, T], key: str, value: T) -> T:
-    """The value, kept under the key; the oldest goes when there are too many."""
-    memory[key] = value
-    if len(memory) > _REMEMBERED:
-        del memory[next(iter(memory))]
-    return value
+def _is_undecided(seen: _Seen) -> bool:
+    """Whether only the result files can tell the end: the RayJob is gone, or we declare what KubeRay does not say."""
+    return seen.job is None or (seen.verdict.ours and not needs_results(seen.job))

@@ -100,6 +100,7 @@ class RayJobService:
         Raises:
             KubeRayError: It does not stand; the text says why, and what to do.
         """
+        self._refuse_unwatched(task.execution.namespace)
         deadline = self._deadline()
         fit = await self._built(task, deadline)
         start, run = deadlines_of(from_template(task.template), self._settings)
@@ -163,6 +164,15 @@ class RayJobService:
     def _deadline(self) -> float:
         """When an answer that begins now has to be there."""
         return time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
+
+    def _refuse_unwatched(self, namespace: str) -> None:
+        """Nothing, where the namespace is one of those that are watched: elsewhere no task could be followed."""
+        watched = self._settings.kuberay.namespaces
+        if watched and namespace not in watched:
+            raise KubeRayError(
+                f"the connector does not watch namespace {namespace}; whoever runs it has to add it to"
+                f" plugins.kuberay.namespaces, and the rights of deploy/rbac.yaml there"
+            )
 
     async def _built(self, task: FlyteTask, deadline: float) -> Fitted:
         """The task's RayJob, as the KubeRay here knows it."""

@@ -16,7 +16,7 @@ from ..cluster.status import JobView, view_of
 from ..cluster.verdict import Deadlines, Sight, verdict_of
 from ..settings import Settings
 from ..wire import Manifest
-from .events import pending_pods, waiting_events
+from .events import WaitingEvents, pending_pods
 from .results import ResultFiles
 
 
@@ -81,7 +81,7 @@ async def findings(
     if needs_results(job) and prefix:
         results, kept = await asyncio.gather(files.read(prefix), files.diagnosis(prefix))
     pending = pending_pods(job, snapshot.pods)
-    events = [] if pending is None else await waiting_events(client, job.namespace, job.name, job, pending)
+    events = [] if pending is None else await WaitingEvents(client).of(job, pending)
     sight = Sight(job, snapshot.pods, results, events)
     computed = verdict_of(sight, has_outputs=False, deadlines=Deadlines(), settings=settings, now=now)
     declared = None if results.error or results.outputs else declared_in(kept)

@@ -27,7 +27,7 @@ class Views:
     """
 
     def __init__(self, client: kube.KubeClient, namespaces: Sequence[str], *, stalest: float) -> None:
-        self._client, self._stalest = client, stalest
+        self._client, self._namespaces, self._stalest = client, frozenset(namespaces), stalest
         ours = kube.Selector(labels=OURS)
         self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=namespaces)
         self._pods = kube.Watch(
@@ -79,12 +79,14 @@ class Views:
         return job if job.uid == metadata.uid else None
 
     def pods(self, metadata: JobMetadata) -> Sequence[PodView] | None:
-        """The attempt's pods as they were known last; None before they were."""
-        return self._pods.indexed(attempt_key(metadata.output_prefix)) if self._pods.synced else None
+        """The attempt's pods as they were known last; None before they were, and where nobody watches."""
+        if not self._pods.synced or not self._watches(metadata.namespace):
+            return None
+        return self._pods.indexed(attempt_key(metadata.output_prefix))
 
     async def pods_at_end(self, metadata: JobMetadata) -> Sequence[PodView] | None:
-        """The same, read directly where the view of them is behind."""
-        if not self._is_followed(self._pods):
+        """The same, read directly where the view of them is behind, or there is none."""
+        if not self._is_followed(self._pods) or not self._watches(metadata.namespace):
             try:
                 return await self.pods_themselves(metadata)
             except kube.ApiError:
@@ -98,6 +100,9 @@ class Views:
             ApiError: That isn't known now.
         """
         return await read_pods(self._client, metadata.namespace, attempt_key(metadata.output_prefix))
+
+    def _watches(self, namespace: str) -> bool:
+        return not self._namespaces or namespace in self._namespaces
 
     def _is_followed(self, view: kube.Watch[Any]) -> bool:
         return view.synced and view.error is None and view.age() < self._stalest

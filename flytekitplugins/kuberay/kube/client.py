@@ -277,26 +277,37 @@ class KubeClient(ABC):
         await self.close()
 
     async def pages(
-        self, resource: Resource, namespace: str | None, selector: Selector = ALL, *, limit: int = 500
+        self,
+        resource: Resource,
+        namespace: str | None,
+        selector: Selector = ALL,
+        *,
+        limit: int = 500,
+        timeout: float = 10.0,
     ) -> AsyncIterator[Page]:
         """All pages of a list, each within its own time-out.
 
         Raises:
             ApiError: As `list_page`.
         """
-        page = await self.list_page(resource, namespace, selector, limit=limit)
+        page = await self.list_page(resource, namespace, selector, limit=limit, timeout=timeout)
         yield page
         while page.continue_from:
-            page = await self.list_page(resource, namespace, selector, limit=limit, continue_from=page.continue_from)
+            page = await self.list_page(
+                resource, namespace, selector, limit=limit, continue_from=page.continue_from, timeout=timeout
+            )
             yield page
 
-    async def list(self, resource: Resource, namespace: str | None, selector: Selector = ALL) -> list[Manifest]:
-        """All objects that match.
+    async def list(
+        self, resource: Resource, namespace: str | None, selector: Selector = ALL, *, timeout: float = 10.0
+    ) -> list[Manifest]:
+        """All objects that match, each page of them within the time-out.
 
         Raises:
             ApiError: As `list_page`.
         """
-        return [item async for page in self.pages(resource, namespace, selector) for item in page.items]
+        pages = self.pages(resource, namespace, selector, timeout=timeout)
+        return [item async for page in pages for item in page.items]
 
     async def may(self, verb: str, resource: Resource, namespace: str | None, *, subresource: str = "") -> bool:
         """Whether RBAC lets this client do that; any user may ask about itself.
