@@ -20,6 +20,7 @@ from flytekitplugins.kuberay.kube import (
     DeadlineExceeded,
     Forbidden,
     Manifest,
+    NotFound,
     TooManyRequests,
 )
 from flytekitplugins.kuberay.settings import parse_settings
@@ -277,6 +278,16 @@ async def test_the_named_pod_template_is_fetched(caller: Caller, client: ApiKube
     job = await job_of(client, metadata)
     pods = job["spec"]["rayClusterSpec"]
     assert pods["headGroupSpec"]["template"]["spec"]["nodeSelector"] == {"pool": "ray"}
+
+
+async def test_a_platforms_pod_template_that_may_not_be_read(caller: Caller, seam: Seam, namespace: str) -> None:
+    """Is not taken for absent: the task is not created, and the text says which right is missing where."""
+    missing = NotFound(Call("get", "podtemplates", namespace, "base"), "no such template")
+    denied = Forbidden(Call("get", "podtemplates", "flyte", "base"), 'cannot get resource "podtemplates"')
+    seam.faults["get"] = [missing, denied]
+    text = await refusal(caller, flyte_task(namespace, metadata={"podTemplateName": "base"}))
+    assert 'get podtemplates base in namespace flyte: cannot get resource "podtemplates"' in text
+    assert seam.calls == ["get", "get"]
 
 
 async def test_a_plain_create_costs_one_call(caller: Caller, seam: Seam, namespace: str) -> None:

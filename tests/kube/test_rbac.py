@@ -6,6 +6,7 @@ The tests act as its ServiceAccount, with a token that a real kube-apiserver iss
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -30,13 +31,14 @@ from flytekitplugins.kuberay.kube import (
     Resource,
 )
 
-from tests.api import ApiServer
+from tests.api import ApiServer, fresh_namespace
 from tests.flyte_workflows import FLYTE_WORKFLOWS, RUNNING, flyte_workflow, served_flyte_workflows
 
 from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
 
-DOCUMENTS = list(yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "rbac.yaml").read_text()))
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))
 RULES: dict[str, list[Manifest]] = {
     document["metadata"]["name"]: document["rules"] for document in DOCUMENTS if document["kind"] == "ClusterRole"
 }
@@ -45,6 +47,10 @@ ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=F
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
+NARROW = {
+    "Role": Resource("rbac.authorization.k8s.io", "v1", "roles"),
+    "RoleBinding": Resource("rbac.authorization.k8s.io", "v1", "rolebindings"),
+}
 Right = tuple[str, str]  # resource as RBAC names it, verb
 Do = Callable[[ApiKubeClient, str], Awaitable[object]]
 
@@ -244,3 +250,48 @@ async def test_it_may_not_do_more(connector: Connector) -> None:
         ("delete", FLYTE_WORKFLOWS),
     ):
         assert not await connector.client.may(verb, resource, connector.namespace)
+
+
+def narrow_documents(tasks: str, platform: str, role: str) -> list[Manifest]:
+    """The manifests of docs/connector.md for some namespaces alone: a namespace of tasks', the platform's, the role."""
+    manual = (ROOT / "docs" / "connector.md").read_text(encoding="utf-8")
+    text = re.findall(r"```yaml\n(.*?)```", manual.partition("### Rights in some namespaces alone\n")[2], re.DOTALL)[0]
+    text = text.replace("namespace: flytesnacks-development", f"namespace: {tasks}")
+    text = text.replace("namespace: flyte}", f"namespace: {platform}}}")
+    return list(
+        yaml.safe_load_all(
+            text.replace("kind: ClusterRole, name: flyte-kuberay}", f"kind: ClusterRole, name: {role}}}")
+        )
+    )
+
+
+async def test_rights_in_some_namespaces_alone(
+    client: ApiKubeClient, namespace: str, kubeconfig_of: KubeconfigOf
+) -> None:
+    """As docs/connector.md narrows them: nothing elsewhere, but the PodTemplates of the platform's namespace."""
+    (role,) = (_moved(document, namespace) for document in DOCUMENTS if document.get("rules") == RULES[CONNECTOR])
+    await client.create(ROLES, None, role)
+    async with fresh_namespace(client) as platform:
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "flyte-kuberay"}}
+        await client.create(SERVICE_ACCOUNTS, platform, account)
+        first, *second = narrow_documents(namespace, platform, namespace)
+        await client.create(NARROW["RoleBinding"], namespace, first)
+        configuration = client.access.configuration
+        token = await _token(client, platform, "flyte-kuberay")
+        cluster_entry = {"certificate-authority": configuration.ssl_ca_cert}
+        own = await ApiKubeClient.open(kubeconfig_of(configuration.host, cluster_entry, {"token": token}))
+        narrowed = Connector(own, namespace, CONNECTOR, client)
+        await narrowed.settles(("rayjobs", "list"), True)
+        assert await own.list(RAYJOBS, namespace) == []
+        with pytest.raises(Forbidden):
+            await own.list(RAYJOBS, None)
+        with pytest.raises(Forbidden, match='cannot get resource "podtemplates"'):
+            await own.get(POD_TEMPLATES, platform, "template")
+        for document in second:
+            await client.create(NARROW[document["kind"]], platform, document)
+        await Connector(own, platform, CONNECTOR, client).settles(("podtemplates", "get"), True)
+        with pytest.raises(NotFound):
+            await own.get(POD_TEMPLATES, platform, "template")
+        assert not await own.may("list", RAYJOBS, platform)
+        await own.close()
+    await client.delete(ROLES, None, namespace)
