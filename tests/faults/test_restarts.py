@@ -24,7 +24,7 @@ from tests.connector.serving import Caller
 from tests.connector.test_process import process
 
 from .operator import Operator
-from .proxies import HttpProxy, kubeconfig_at, late
+from .proxies import HttpProxy, kubeconfig_at, late, status
 
 pytestmark = pytest.mark.faults
 RUNNING, SUCCEEDED = TaskExecution.RUNNING, TaskExecution.SUCCEEDED
@@ -150,3 +150,23 @@ async def test_sigterm_lets_running_calls_finish(
             await asyncio.wait_for(asyncio.to_thread(started.wait), 5)
             assert started.returncode == -signal.SIGTERM
     assert json.loads(metadata)["uid"] in {job["metadata"]["uid"] for job in await client.list(RAYJOBS, namespace)}
+
+
+async def test_sigterm_lets_deletions_finish(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """An abort that was answered while the cluster was away: no other process knows of it."""
+    if not api_server.state:
+        pytest.skip("KUBECONFIG is set: its server's keys are not here")
+    async with HttpProxy(api_server.kubeconfig) as proxy:
+        kubeconfig = kubeconfig_at(proxy.port, api_server.kubeconfig, tmp_path / "kubeconfig")
+        async with process(kubeconfig, tmp_path / "log") as (started, caller):
+            metadata = await caller.create(flyte_task(namespace))
+            proxy.spoil = status(503, "ServiceUnavailable")
+            await caller.delete(metadata)
+            assert len(await client.list(RAYJOBS, namespace)) == 1
+            started.send_signal(signal.SIGTERM)
+            proxy.spoil = None
+            await asyncio.wait_for(asyncio.to_thread(started.wait), 15)
+            assert started.returncode == -signal.SIGTERM
+    assert await client.list(RAYJOBS, namespace) == []

@@ -43,6 +43,10 @@ class Deletions:
             self._tried[metadata.uid] = deletion
             deletion.add_done_callback(lambda _: self._tried.pop(metadata.uid))
 
+    def are_under_way(self) -> bool:
+        """Whether any is tried on in the background."""
+        return bool(self._tried)
+
     async def stop(self) -> None:
         """Nothing; none is tried on."""
         tasks = list(self._tried.values())

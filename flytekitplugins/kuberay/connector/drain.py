@@ -1,7 +1,8 @@
-"""SIGTERM for a connector's process: what it is asked at that moment is answered first.
+"""SIGTERM for a connector's process: what it is asked at that moment is answered first, what it deletes is deleted.
 
 `pyflyte serve connector` leaves SIGTERM to Python, which ends at once, and as a container's first process not at all. A
-CreateTask that is cut off costs the user an attempt, a GetTask is one of the few that a task is forgiven.
+CreateTask that is cut off costs the user an attempt, a GetTask is one of the few that a task is forgiven. And of a
+deletion that was answered nobody reminds the next process.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Callable
 
 _LONGEST_SECONDS = 10.0  # propeller's deadline for a call
 _PAUSE_SECONDS = 0.2  # for the answer to leave after the call's end
@@ -21,6 +23,7 @@ class Calls:
     def __init__(self) -> None:
         self._running = 0
         self._ending: asyncio.Task[None] | None = None
+        self._is_deleting: Callable[[], bool] = bool
 
     def __enter__(self) -> None:
         self._running += 1
@@ -28,8 +31,13 @@ class Calls:
     def __exit__(self, *failure: object) -> None:
         self._running -= 1
 
-    def finish_at_sigterm(self) -> None:
-        """Nothing; SIGTERM ends this process as soon as no call runs, where nobody else has a word in that."""
+    def finish_at_sigterm(self, is_deleting: Callable[[], bool]) -> None:
+        """Nothing; SIGTERM ends this process as soon as no call runs, where nobody else has a word in that.
+
+        Args:
+            is_deleting: Whether something is being deleted beside the calls.
+        """
+        self._is_deleting = is_deleting
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end_soon)
@@ -38,11 +46,14 @@ class Calls:
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
+    def _is_idle(self) -> bool:
+        return not self._running and not self._is_deleting()
+
     async def _end(self) -> None:
         for _ in range(int(_LONGEST_SECONDS / _PAUSE_SECONDS)):
-            was_idle = not self._running
+            was_idle = self._is_idle()
             await asyncio.sleep(_PAUSE_SECONDS)
-            if was_idle and not self._running:
+            if was_idle and self._is_idle():
                 break
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)

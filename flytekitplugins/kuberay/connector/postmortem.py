@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from .. import kube
 from ..cluster.capsule import LogSource, LogTail, format_capsule, logs_to_read, place_of
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.pods import PodView
+from ..cluster.progress import plain
 from ..cluster.redaction import redacted, secrets_of
 from ..cluster.status import JobView
 from ..errors import shortened
@@ -30,7 +30,6 @@ _SECONDS = 6.0
 _CALL_SECONDS = 2.0
 _SHORT_LINES = 8
 _SHORT_CHARACTERS = 700
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_NAMES = 6
 
 
@@ -108,8 +107,8 @@ def _short(verdict: Verdict, logs: Sequence[LogTail]) -> str:
     log = next((log for log in logs if log.was_read and log.text.strip()), None)
     if log is None:
         return verdict.message
-    lines = [line for line in _COLOUR.sub("", log.text).splitlines() if line.strip()][-_SHORT_LINES:]
-    if not lines or lines[-1].strip() in _COLOUR.sub("", verdict.message):
+    lines = [line for line in plain(log.text).splitlines() if line.strip()][-_SHORT_LINES:]
+    if not lines or lines[-1].strip() in plain(verdict.message):
         return verdict.message
     end = "\n".join(lines)[-_SHORT_CHARACTERS:]
     return f"{verdict.message}\nlast lines of {log.source.pod}, container {log.source.container}:\n{end}"

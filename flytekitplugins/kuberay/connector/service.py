@@ -148,6 +148,10 @@ class RayJobService:
             self._deletions.delete_soon(metadata)
         self._follower.forget(metadata)
 
+    def is_deleting(self) -> bool:
+        """Whether a deletion that was answered is still tried on."""
+        return self._deletions.are_under_way()
+
     async def remove(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone.
 
