@@ -268,7 +268,7 @@ class NodeSettings:
         "startParameters",
         TEXT_MAP,
         {"disable-usage-stats": "true"},
-        "Parameters of `ray start`; a task's own of a name win.",
+        "Parameters of `ray start` for a task that gives none; a task's own take their place as a whole.",
     )
     ip_address: str = setting("ipAddress", TEXT, "$MY_POD_IP", "`node-ip-address` of `ray start`.")
 
