@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack, aclosing
 
 import pytest
 
@@ -57,6 +58,16 @@ async def test_a_call_after_a_fault_works(scripted: ApiKubeClient, server: Scrip
     with pytest.raises(Unavailable):
         await scripted.create(RAYJOBS, "ns", rayjob("j"))
     assert await scripted.get(RAYJOBS, "ns", "j") == {"a": 1}
+
+
+async def test_a_call_waits_for_no_watch(scripted: ApiKubeClient, server: ScriptedServer) -> None:
+    """However many watches are open, as with two for each of many namespaces."""
+    server.replies += [*(stream(then="hang") for _ in range(120)), answer({"a": 1})]
+    async with AsyncExitStack() as stack:
+        for _ in range(120):
+            watch = scripted.watch(RAYJOBS, "ns", resource_version="1", seconds=60, timeout=5)
+            await anext(await stack.enter_async_context(aclosing(watch)))
+        assert await scripted.get(RAYJOBS, "ns", "j") == {"a": 1}
 
 
 def closed_port() -> int:

@@ -84,7 +84,7 @@ class Access:
                 f"no Kubernetes cluster to talk to: no kubeconfig is named, KUBECONFIG is not set, there is no {home}"
                 f" and no service account token in {service_account}; name a kubeconfig, or run in a pod"
             )
-        _set_proxy(access, environ)
+        _set_connections(access, environ)
         return access
 
     async def renew(self, timeout: float) -> None:
@@ -194,8 +194,10 @@ def _require_credentials(loader: KubeConfigLoader, configuration: Configuration,
         raise AccessError(f"{where} can't be used: its plugin {command} gave no credentials; run it by hand to see why")
 
 
-def _set_proxy(access: Access, environ: Mapping[str, str]) -> None:
+def _set_connections(access: Access, environ: Mapping[str, str]) -> None:
     configuration = access.configuration
+    # No limit. The watches hold two for each namespace, and of the library's 100 none would be left for calls.
+    configuration.connection_pool_maxsize = 0
     # aiohttp's own reading of the environment knows no address ranges in NO_PROXY, which clusters live by, and takes
     # a password for the API server out of ~/.netrc.
     configuration.client_session_kwargs = {"trust_env": False}
