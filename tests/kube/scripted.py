@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Seen:
     query: dict[str, str]
     headers: Mapping[str, str]  # in any case
     body: str
+    client: str = ""  # the name in the certificate that was presented
 
 
 def answer(body: Manifest | str, status: int = 200, headers: list[tuple[str, str]] | None = None) -> Reply:
@@ -82,10 +84,20 @@ async def hang(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response()
 
 
-class ScriptedServer:
-    """Answers with the replies in their order; without any left, requests hang."""
+def _client_of(request: web.BaseRequest) -> str:
+    certificate = request.get_extra_info("peercert") or {}
+    return str(dict(field for part in certificate.get("subject", ()) for field in part).get("commonName", ""))
 
-    def __init__(self) -> None:
+
+class ScriptedServer:
+    """Answers with the replies in their order; without any left, requests hang.
+
+    Args:
+        tls: To serve HTTPS with.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.replies: deque[Reply] = deque()
         self.seen: list[Seen] = []
         self.url = ""
@@ -93,17 +105,17 @@ class ScriptedServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         body = (await request.read()).decode()
         path = request.rel_url.raw_path
-        self.seen.append(Seen(request.method, path, dict(request.query), request.headers, body))
+        self.seen.append(Seen(request.method, path, dict(request.query), request.headers, body, _client_of(request)))
         reply = self.replies.popleft() if self.replies else hang
         return await reply(request)
 
     async def __aenter__(self) -> ScriptedServer:
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.01)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"
         return self
 
     async def __aexit__(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import socket
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +24,7 @@ from flytekitplugins.kuberay.kube import (
     Unavailable,
 )
 
+from .certificates import Certificate, certificate, serving
 from .conftest import KubeconfigOf
 from .samples import rayjob
 from .scripted import Reply, ScriptedServer, answer, drop, failure, hang, stream
@@ -120,6 +125,91 @@ async def test_a_refused_token_is_looked_up_anew(
     await client.get(PODS, "ns", "p")
     await client.close()
     assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
+
+
+class TestClientCertificates:
+    """Presented to a server that refuses the first and is content with the second."""
+
+    @pytest.fixture
+    def first(self, tmp_path: Path) -> Certificate:
+        """The one that there is when the client is made."""
+        return certificate(tmp_path, "first")
+
+    @pytest.fixture
+    def second(self, tmp_path: Path) -> Certificate:
+        """The one that comes after it."""
+        return certificate(tmp_path, "second")
+
+    @pytest.fixture
+    async def server(self, tmp_path: Path, first: Certificate, second: Certificate) -> AsyncIterator[ScriptedServer]:
+        """It knows both; its own certificate is server.crt."""
+        async with ScriptedServer(serving(certificate(tmp_path, "server"), first, second)) as server:
+            yield server
+
+    @staticmethod
+    async def refused(client: ApiKubeClient, server: ScriptedServer) -> None:
+        """Nothing; the server no longer knows the client."""
+        server.replies.append(failure(401, "Unauthorized", "Unauthorized"))
+        with pytest.raises(Unauthorized):
+            await client.get(PODS, "ns", "p")
+
+    @staticmethod
+    async def answered(client: ApiKubeClient, server: ScriptedServer) -> None:
+        """Nothing; the server has answered."""
+        server.replies.append(answer({}))
+        await client.get(PODS, "ns", "p")
+
+    async def test_a_plugins_new_one_is_presented(
+        self,
+        server: ScriptedServer,
+        kubeconfig_of: KubeconfigOf,
+        tmp_path: Path,
+        first: Certificate,
+        second: Certificate,
+    ) -> None:
+        """After a 401 the plugin is asked, and new connections present what it gives."""
+        credential, plugin = tmp_path / "credential", tmp_path / "plugin"
+        plugin.write_text(f"#!/bin/sh\ncat {credential}\n")
+        plugin.chmod(0o755)
+        user = {"exec": {"command": str(plugin), "apiVersion": "client.authentication.k8s.io/v1"}}
+        credential.write_text(given(first))
+        cluster = {"certificate-authority": str(tmp_path / "server.crt")}
+        client = await ApiKubeClient.open(kubeconfig_of(server.url, cluster, user))
+        await self.answered(client, server)
+        credential.write_text(given(second))
+        await self.refused(client, server)
+        await self.answered(client, server)
+        await client.close()
+        assert [seen.client for seen in server.seen] == ["first", "first", "second"]
+
+    async def test_replaced_files_are_presented(
+        self,
+        server: ScriptedServer,
+        kubeconfig_of: KubeconfigOf,
+        tmp_path: Path,
+        first: Certificate,
+        second: Certificate,
+    ) -> None:
+        """As soon as certificate and key belong together; while they don't, those before them."""
+        user = {"client-certificate": str(tmp_path / "mine.crt"), "client-key": str(tmp_path / "mine.key")}
+        shutil.copy(first.chain, tmp_path / "mine.crt")
+        shutil.copy(first.key, tmp_path / "mine.key")
+        cluster = {"certificate-authority": str(tmp_path / "server.crt")}
+        client = await ApiKubeClient.open(kubeconfig_of(server.url, cluster, user))
+        shutil.copy(second.chain, tmp_path / "mine.crt")
+        await self.refused(client, server)
+        await self.refused(client, server)
+        shutil.copy(second.key, tmp_path / "mine.key")
+        await self.answered(client, server)
+        await client.close()
+        assert [seen.client for seen in server.seen] == ["first", "first", "second"]
+
+
+def given(certificate: Certificate) -> str:
+    """What a plugin prints to give this certificate."""
+    status = {"clientCertificateData": certificate.chain.read_text(), "clientKeyData": certificate.key.read_text()}
+    head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    return json.dumps({**head, "status": status})
 
 
 async def test_a_proxy_is_asked_and_its_password_never_shown(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from kubernetes.aio.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR, Kub
 from .errors import AccessError
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_REFRESH_SECONDS = 60.0  # as kubernetes.aio's own refresh_token; a plugin that named an expiry runs only at its end
+_REFRESH_SECONDS = 60.0  # as kubernetes.aio's own refresh_token; a plugin that named a token's expiry runs only then
 _LONGEST_CLOSE = 5.0
 
 
@@ -39,12 +40,14 @@ class Access:
         source: Where it came from, in words for a person.
         namespace: The one that applies where nobody names one.
         loader: Of a kubeconfig; None for a pod's service account, whose token is read before every call.
+        tls: What the client's new connections present; None while there is no client.
     """
 
     configuration: Configuration
     source: str
     namespace: str = "default"
     loader: KubeConfigLoader | None = None
+    tls: ssl.SSLContext | None = None
     _loaded_at: float = field(default_factory=time.monotonic)
     _renewal: asyncio.Task[None] | None = None
 
@@ -120,11 +123,25 @@ class Access:
     async def _load_again(self, loader: KubeConfigLoader) -> None:
         try:
             await loader.load_and_set(self.configuration)
+            self._present_certificate()
         except Exception:  # noqa: BLE001  # a plugin or file may fail in any way, and says nothing safe to tell
             pass
         finally:
             self._loaded_at = time.monotonic()
             self._renewal = None
+
+    def _present_certificate(self) -> None:
+        """Nothing; the next connections present the client certificate as it is now: a plugin's, or a file's.
+
+        Raises:
+            OSError: It can't be used, and the old one stays.
+        """
+        certificate, key = self.configuration.cert_file, self.configuration.key_file
+        if self.tls is None or not certificate:
+            return
+        # Tried elsewhere first: a key that does not fit, of files replaced one by one, leaves a context without any.
+        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.tls):
+            context.load_cert_chain(certificate, key)
 
 
 def _from_service_account(folder: Path, environ: Mapping[str, str]) -> Access:

@@ -69,6 +69,7 @@ class ApiKubeClient(KubeClient):
         except OSError as error:  # ssl.SSLError is one
             raise AccessError(f"{access.source}: its certificates can't be read: {error}") from error
         api_client.user_agent = user_agent
+        access.tls = api_client.rest_client.ssl_context
         return cls(access, api_client)
 
     @override
