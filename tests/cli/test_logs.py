@@ -191,14 +191,39 @@ async def test_a_log_that_is_gone(
         assert ended == Ended(1, "", f"error: {gone}, and no diagnosis was kept: {missing}\n")
 
 
-async def test_a_log_that_breaks_off(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
-    """What came is printed, and the status tells."""
-    found = pods(("s-1", "submitter"))
-    server.replies += [*at_first(job(RUNNING), found), stream("printed\n", then="break"), found, job(RUNNING)]
-    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
-    assert ended == Ended(
-        1, "printed\n", "error: get pods/log s-1 in namespace ns: can't talk to the API server: its answer broke off\n"
-    )
+BROKE = "{}: can't talk to the API server: its answer broke off"
+OF_POD = BROKE.format("get pods/log s-1 in namespace ns") + "\n"
+BY_HAND = "kubectl exec --namespace ns h-1 -- cat /tmp/ray/session_latest/logs/job-driver-j-1.log\n"
+OF_DASHBOARD = BROKE.format("get services/proxy c-head-svc:8265 in namespace ns") + f"; else: {BY_HAND}"
+CUT = "error: the log of the driver of ns/train broke off: "
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "arguments", "told"),
+    [
+        pytest.param("K8sJobMode", RUNNING, ("--follow",), CUT + OF_POD, id="while the job runs"),
+        pytest.param("K8sJobMode", DONE, ("--follow",), CUT + OF_POD, id="at the job's end"),
+        pytest.param("K8sJobMode", DONE, (), CUT + OF_POD, id="at the job's end, not followed"),
+        pytest.param("HTTPMode", DONE, (), CUT + OF_DASHBOARD, id="of the dashboard"),
+        pytest.param("HTTPMode", RUNNING, ("--follow",), f"error: {OF_DASHBOARD}", id="of the dashboard, followed"),
+        pytest.param("HTTPMode", DONE, ("--follow",), "", id="but not when it goes with the cluster at the end"),
+    ],
+)
+async def test_a_log_that_breaks_off(
+    command: Command,
+    server: ScriptedServer,
+    scripted_cluster: str,
+    mode: str,
+    status: Manifest,
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    """What came is printed, and the status tells that it is not all."""
+    begun, found = job({**RUNNING, **BY_HTTP}, submissionMode=mode), pods(("s-1", "submitter"), ("h-1", "head"))
+    then = job({**status, **BY_HTTP}, submissionMode=mode)
+    server.replies += [*at_first(begun, found), stream("printed\n", then="break"), found, then]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, *arguments)
+    assert ended == Ended(1 if told else 0, "printed\n", told)
 
 
 def test_each_kind_of_pod_can_be_named() -> None:

@@ -96,11 +96,18 @@ class _Reader:
             else:
                 await self._print_kept(snapshot)
         except kube.ApiError as error:
+            by_dashboard = isinstance(places, DashboardLog)
+            by_hand = _by_hand(snapshot) if by_dashboard else ""
+            if self._printed and not (self._follow and by_dashboard):  # that one goes with the cluster at the end
+                raise KubeRayError(f"{self._its_log} broke off: {error}{by_hand}") from error
             if isinstance(error, kube.Forbidden) or not await self._has_ended():
-                by_hand = _by_hand(snapshot) if isinstance(places, DashboardLog) else ""
                 raise KubeRayError(f"{error}{by_hand}") from error
             if not self._printed:
                 await self._print_kept(snapshot)
+
+    @property
+    def _its_log(self) -> str:
+        return f"the log of the {self._which} of {self._target}"
 
     async def _has_ended(self) -> bool:
         try:
@@ -188,7 +195,7 @@ class _Reader:
         Raises:
             KubeRayError: Nothing was.
         """
-        gone, prefix = f"the log of the {self._which} of {self._target} is gone with its pod", snapshot.output_prefix
+        gone, prefix = f"{self._its_log} is gone with its pod", snapshot.output_prefix
         kept = await self._files.diagnosis(prefix) if prefix else ""
         if not kept:
             where = f"there is no {place_of(prefix)} that can be read" if prefix else "it has no output prefix"
