@@ -110,6 +110,35 @@ async def test_it_waits_for_what_is_followed(command: Command, server: ScriptedS
     assert followed == [{"container": "main", "follow": "true"}]
 
 
+BUSY = failure(429, "TooManyRequests", "busy")
+
+
+@pytest.mark.parametrize(
+    ("faults", "told"),
+    [
+        pytest.param(1, [], id="one"),
+        pytest.param(3, ["warning: list pods in namespace ns: busy; looking goes on"], id="several, told once"),
+    ],
+)
+async def test_waiting_outlasts_passing_faults(
+    command: Command, server: ScriptedServer, scripted_cluster: str, faults: int, told: list[str]
+) -> None:
+    """Who waits for hours is not ended by a time-out."""
+    state, found = job(RUNNING), pods(("s-1", "submitter"))
+    server.replies += [state, *[BUSY] * faults, found, state, stream("printed\n")]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
+    assert (ended.status, ended.out, ended.err.splitlines()) == (0, "printed\n", told)
+
+
+async def test_a_fault_ends_what_nobody_waits_for(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """Without --follow it is told at once."""
+    server.replies += [job(RUNNING), BUSY]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster)
+    assert ended == Ended(1, "", "error: list pods in namespace ns: busy\n")
+
+
 async def test_by_http_the_dashboard_is_asked(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
     """Through the API server, with the caller's own rights."""
     state = job({**RUNNING, **BY_HTTP}, submissionMode="HTTPMode")
@@ -124,10 +153,11 @@ async def test_by_http_the_dashboard_is_asked(command: Command, server: Scripted
 async def test_by_http_following_ends_with_the_job(
     command: Command, server: ScriptedServer, scripted_cluster: str
 ) -> None:
-    """The dashboard's own stream has no end."""
+    """The dashboard's own stream has no end, and a busy API server is none."""
     running, found = job({**RUNNING, **BY_HTTP}, submissionMode="HTTPMode"), pods(("h-1", "head"))
     done = job({**DONE, **BY_HTTP}, submissionMode="HTTPMode")
-    server.replies += [*at_first(running, found), stream("printed\n", then="hang"), found, running, found, done]
+    server.replies += [*at_first(running, found), stream("printed\n", then="hang")]
+    server.replies += [BUSY, found, running, found, done]
     ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--follow")
     assert ended == Ended(0, "printed\n", "")
     assert server.seen[3].path.endswith("/proxy/api/v0/logs/stream")

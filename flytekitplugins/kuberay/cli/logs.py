@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import codecs
+import logging
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -25,6 +26,8 @@ from .target import Target, name_problems, named, opened, settings_of
 
 _LOOK_SECONDS = 2.0
 _LAST_SECONDS = 3.0  # for the rest of a stream that has no end of its own
+_FAULTS_TO_TELL = 2  # in a row
+_log = logging.getLogger(__name__)
 
 
 def logs(arguments: argparse.Namespace) -> None:
@@ -116,7 +119,22 @@ class _Reader:
             return True
 
     async def _look(self) -> Snapshot:
-        return await take(self._client, self._target.namespace, self._target.name, self._target.key)
+        """The task now. Who follows it for hours is not ended by a fault that passes, but told of one that lasts.
+
+        Raises:
+            ApiError: It can't be read; NotFound where the RayJob is gone.
+        """
+        faults = 0
+        while True:
+            try:
+                return await take(self._client, self._target.namespace, self._target.name, self._target.key)
+            except kube.ApiError as error:
+                if not (self._follow and error.transient):
+                    raise
+                faults += 1
+                if faults == _FAULTS_TO_TELL:
+                    _log.warning("%s; looking goes on", error)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _places(self, snapshot: Snapshot) -> list[LogSource] | DashboardLog:
         return places_of(self._which, mode_of(snapshot.manifest), snapshot.job, snapshot.pods)
