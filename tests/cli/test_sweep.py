@@ -157,23 +157,33 @@ async def test_without_flyte_workflows_only_age_counts(sweep: Command, cluster: 
     assert await cluster.names() == ["runs"]
 
 
+def listed(*names: str) -> Reply:
+    """The answer to a list: RayJobs of ours, of execution f0."""
+    jobs = [ours(name, "f0") for name in names]
+    for job in jobs:
+        job["metadata"] |= {"namespace": "ns", "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return answer({"metadata": {"resourceVersion": "1"}, "items": jobs})
+
+
 class TestFaults:
     """Nothing goes that is not known to be free."""
 
     @pytest.fixture
     async def server(self) -> AsyncIterator[ScriptedServer]:
-        """A server with one RayJob of ours."""
+        """A server."""
         async with ScriptedServer() as server:
-            job = ours("orphan", "f0")
-            job["metadata"] |= {"namespace": "ns", "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:00Z"}
-            server.replies.append(answer({"metadata": {"resourceVersion": "1"}, "items": [job]}))
             yield server
 
     async def swept(
-        self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], folder: Path, *replies: Reply
+        self,
+        server: ScriptedServer,
+        capsys: pytest.CaptureFixture[str],
+        folder: Path,
+        *replies: Reply,
+        of: tuple[str, ...] = ("orphan",),
     ) -> Ended:
-        """How `sweep --delete` ends when the server answers so after the list."""
-        server.replies += replies
+        """How `sweep --delete` of these RayJobs ends when the server answers so after the list."""
+        server.replies += [listed(*of), *replies]
         content = {
             "current-context": "c",
             "clusters": [{"name": "c", "cluster": {"server": server.url}}],
@@ -200,6 +210,23 @@ class TestFaults:
         assert ended.err.startswith("error: get flyteworkflows.flyte.lyft.com f0 in namespace ns: you cannot get it")
         assert [seen.method for seen in server.seen] == ["GET", "GET"]
 
+    async def test_an_execution_that_cannot_be_asked_for_now(
+        self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        """Its RayJob stays; the others are gone through, and the status tells."""
+        busy = failure(429, "TooManyRequests", "busy")
+        ended = await self.swept(server, capsys, tmp_path, busy, GONE, answer({}), of=("first", "second"))
+        assert [line.split("  ")[0] for line in ended.out.splitlines()] == ["ns/second"]
+        assert [seen.path.split("/")[-1] for seen in server.seen if seen.method == "DELETE"] == ["second"]
+        assert (ended.status, ended.err.splitlines()) == (
+            1,
+            [
+                "warning: get flyteworkflows.flyte.lyft.com f0 in namespace ns: busy",
+                "RayJobs: 1 to go, 1 stay",
+                "error: 1 of 2 RayJobs could not be swept; the warnings tell why",
+            ],
+        )
+
     async def test_a_deletion_that_fails(
         self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
@@ -209,7 +236,7 @@ class TestFaults:
         assert ended.err.splitlines() == [
             "warning: delete rayjobs.ray.io orphan in namespace ns: a webhook says no",
             "RayJobs: 1 to go, 0 stay",
-            "error: 1 of 1 RayJobs could not be deleted",
+            "error: 1 of 1 RayJobs could not be swept; the warnings tell why",
         ]
 
 

@@ -55,7 +55,7 @@ def sweep(arguments: argparse.Namespace) -> None:
 
     Raises:
         ProblemsError: The arguments or the settings can't be used.
-        KubeRayError: The cluster can't be asked, or a RayJob could not be deleted.
+        KubeRayError: The cluster can't be asked, or a RayJob or its execution could not be dealt with.
     """
     settings, older_than = _settings_of(arguments)
     sweeper = _Sweeper(older_than, delete=arguments.delete)
@@ -67,7 +67,7 @@ def sweep(arguments: argparse.Namespace) -> None:
     done = f"{len(sweeper.rows)} to go" if arguments.delete else f"{len(sweeper.rows)} would go (--delete deletes them)"
     print(f"RayJobs: {done}, {kept} stay", file=sys.stderr)
     if sweeper.failed:
-        raise KubeRayError(f"{sweeper.failed} of {len(sweeper.rows)} RayJobs could not be deleted")
+        raise KubeRayError(f"{sweeper.failed} of {sweeper.seen} RayJobs could not be swept; the warnings tell why")
 
 
 class _Sweeper:
@@ -86,14 +86,21 @@ class _Sweeper:
         self.seen = self.failed = 0
 
     async def sweep(self, client: kube.KubeClient, job: _Job) -> None:
-        """Nothing; the RayJob is in `rows`, where it goes.
+        """Nothing; the RayJob is in `rows`, where it goes. One whose execution can't be asked for stays, and is told.
 
         Raises:
-            ApiError: Its execution can't be asked for: then it is not known to be gone.
+            Forbidden: Executions may not be asked for: then none is known to be gone.
         """
         self.seen += 1
+        try:
+            owner = await self._owner(client, job)
+        except kube.Forbidden:
+            raise
+        except kube.ApiError as error:
+            self._failed(error)
+            return
         now = datetime.now(timezone.utc)
-        why = sweepable(job.view, await self._owner(client, job), older_than=self._older_than, now=now)
+        why = sweepable(job.view, owner, older_than=self._older_than, now=now)
         if not why:
             return
         state = "/".join(filter(None, (job.view.deployment or "New", job.view.job)))
@@ -122,10 +129,13 @@ class _Sweeper:
         except (kube.NotFound, kube.Conflict):
             return "was gone"
         except kube.ApiError as error:
-            self.failed += 1
-            _log.warning("%s", error)
+            self._failed(error)
             return "not deleted"
         return "deleted"
+
+    def _failed(self, error: kube.ApiError) -> None:
+        self.failed += 1
+        _log.warning("%s", error)
 
 
 def _settings_of(arguments: argparse.Namespace) -> tuple[Settings, timedelta | None]:
