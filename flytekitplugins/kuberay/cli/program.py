@@ -8,8 +8,9 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -114,6 +115,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _command(name: str) -> Callable[[argparse.Namespace], None]:
+    """The function of that name, whose module of the same name is loaded when it runs: the parser is quick."""
+    return lambda arguments: getattr(import_module(f".{name}", __package__), name)(arguments)
+
+
 def _cluster_options() -> argparse.ArgumentParser:
     """The options of each command that asks a cluster."""
     options = argparse.ArgumentParser(add_help=False)
@@ -183,19 +189,13 @@ def _add_status(commands: _Commands, parents: Sequence[argparse.ArgumentParser])
         parents=parents,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_status)
+    parser.set_defaults(run=_command("status"))
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("name", metavar="NAME", nargs="?", help=_NAME_HELP)
     task.add_argument("--execution", metavar="ID", help="all RayJobs of this execution of Flyte's")
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="the form of the output (table)"
     )
-
-
-def _status(arguments: argparse.Namespace) -> None:
-    from .status import status
-
-    status(arguments)
 
 
 def _add_logs(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
@@ -207,17 +207,11 @@ def _add_logs(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -
         parents=parents,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_logs)
+    parser.set_defaults(run=_command("logs"))
     add = parser.add_argument
     add("name", metavar="NAME", help=_NAME_HELP)
     add("--follow", action="store_true", help="wait for it, and go on as it grows")
     add("--pod", choices=("driver", "head", "worker", "submitter"), default="driver", help="whose log (driver)")
-
-
-def _logs(arguments: argparse.Namespace) -> None:
-    from .logs import logs
-
-    logs(arguments)
 
 
 def _add_delete(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
@@ -228,14 +222,8 @@ def _add_delete(commands: _Commands, parents: Sequence[argparse.ArgumentParser])
         parents=parents,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_delete)
+    parser.set_defaults(run=_command("delete"))
     parser.add_argument("name", metavar="NAME", help=_NAME_HELP)
-
-
-def _delete(arguments: argparse.Namespace) -> None:
-    from .delete import delete
-
-    delete(arguments)
 
 
 def _add_sweep(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) -> None:
@@ -247,7 +235,7 @@ def _add_sweep(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) 
         parents=parents,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_sweep)
+    parser.set_defaults(run=_command("sweep"))
     add = parser.add_argument
     add(
         "--older-than",
@@ -257,9 +245,3 @@ def _add_sweep(commands: _Commands, parents: Sequence[argparse.ArgumentParser]) 
     )
     add("--delete", action="store_true", help="delete them; without it nothing is changed")
     add("-o", "--output", choices=("table", "json"), default="table", help="the form of the output (table)")
-
-
-def _sweep(arguments: argparse.Namespace) -> None:
-    from .sweep import sweep
-
-    sweep(arguments)
