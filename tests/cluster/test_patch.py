@@ -80,3 +80,9 @@ def test_a_patch_may_do_without_a_cluster(patch: Manifest) -> None:
 def test_ready_for_api() -> None:
     """Nulls go, and a fraction is text: as a number the API server takes none."""
     assert ready_for_api({"a": None, "b": [{"c": None, "cpu": 0.5}], "d": 1}) == {"b": [{"cpu": "0.5"}], "d": 1}
+
+
+def test_the_drivers_share_of_a_cpu_is_a_number() -> None:
+    """As text the API server takes neither."""
+    spec = {"entrypointNumCpus": 0.5, "entrypointNumGpus": 0.25}
+    assert ready_for_api({"spec": spec}) == {"spec": spec}

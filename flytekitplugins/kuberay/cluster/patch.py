@@ -10,6 +10,9 @@ from ..pod.merge import merge_pod_spec
 from ..wire import Manifest
 from .names import PREFIX
 
+_NUMBERS = ("entrypointNumCpus", "entrypointNumGpus")
+"""A RayJob's only fields that are fractions."""
+
 
 def with_patches(job: Manifest, patches: Iterable[Mapping[str, Any] | None]) -> Manifest:
     """The RayJob with the patches on top, the later over the earlier; by what it is found again stays as it is."""
@@ -37,10 +40,14 @@ def patched_problems(job: Manifest) -> Iterator[Problem]:
 def ready_for_api(value: Any) -> Any:
     """A copy without nulls, which have said what they had to in the merges, and with fractions as text.
 
-    No field of Kubernetes' API is a fraction: only a quantity can be one, and RayJobs take whole numbers and text.
+    No field of Kubernetes' API is a fraction: only a quantity can be one. Nor is one of a RayJob's, but for two.
     """
     if isinstance(value, Mapping):
-        return {key: ready_for_api(entry) for key, entry in value.items() if entry is not None}
+        return {
+            key: entry if key in _NUMBERS and isinstance(entry, float) else ready_for_api(entry)
+            for key, entry in value.items()
+            if entry is not None
+        }
     if isinstance(value, list):
         return [ready_for_api(entry) for entry in value]
     return str(value) if isinstance(value, float) else value
