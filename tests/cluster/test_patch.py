@@ -8,6 +8,7 @@ from flytekitplugins.kuberay.cluster.patch import patched_problems, ready_for_ap
 from flytekitplugins.kuberay.wire import Manifest
 
 OWN = {"kuberay.flyte.org/attempt-key": "k"}
+RESOURCES_REMEDY = """write a text as '{"name": 1}'"""
 JOB: Manifest = {
     "apiVersion": "ray.io/v1",
     "kind": "RayJob",
@@ -61,7 +62,7 @@ def test_identity_outlives_metadata(patch: Manifest) -> None:
 )
 def test_a_patch_that_leaves_no_ray_job_is_told(patch: Manifest, told: str) -> None:
     """What is built on must be there."""
-    problems = list(patched_problems(ready_for_api(with_patches(JOB, [patch]))))
+    problems = list(patched_problems(ready_for_api(with_patches(JOB, [patch])), JOB))
     assert [str(problem) for problem in problems] == [f"{told}; patch its fields, not all of it at once"]
 
 
@@ -74,7 +75,46 @@ def test_a_patch_that_leaves_no_ray_job_is_told(patch: Manifest, told: str) -> N
 )
 def test_a_patch_may_do_without_a_cluster(patch: Manifest) -> None:
     """A clusterSelector takes its place."""
-    assert list(patched_problems(ready_for_api(with_patches(JOB, [patch])))) == []
+    assert list(patched_problems(ready_for_api(with_patches(JOB, [patch])), JOB)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        pytest.param(
+            {"runtimeEnvYAML": "a: hunter2\nb: [hunter2"},
+            ["rayJobPatch.spec.runtimeEnvYAML: is no YAML (line 2); write a mapping as YAML"],
+            id="no YAML",
+        ),
+        pytest.param(
+            {"runtimeEnvYAML": "- hunter2"},
+            ["rayJobPatch.spec.runtimeEnvYAML: is not a mapping; write a mapping as YAML"],
+            id="a list",
+        ),
+        pytest.param(
+            {"entrypointResources": "hunter2"},
+            [f"rayJobPatch.spec.entrypointResources: is no JSON object; {RESOURCES_REMEDY}"],
+            id="resources that are no JSON",
+        ),
+        pytest.param(
+            {"entrypointResources": "[1]"},
+            [f"rayJobPatch.spec.entrypointResources: is no JSON object; {RESOURCES_REMEDY}"],
+            id="a list of resources",
+        ),
+        pytest.param({"runtimeEnvYAML": "pip: [a]", "entrypointResources": '{"a": 1}'}, [], id="both well"),
+        pytest.param({"runtimeEnvYAML": "", "entrypointResources": ""}, [], id="both empty"),
+        pytest.param({"runtimeEnvYAML": {"pip": []}, "entrypointResources": {"a": 1}}, [], id="no texts: the API's"),
+    ],
+)
+def test_texts_that_ray_could_not_read_are_told(spec: Manifest, told: list[str]) -> None:
+    """Before a cluster is started for them, and without their content, which may be secret."""
+    assert [str(problem) for problem in patched_problems(with_patches(JOB, [{"spec": spec}]), JOB)] == told
+
+
+def test_what_no_patch_has_said_is_no_fault_of_it() -> None:
+    """The task's own runtime environment was looked at when it was read."""
+    job = {**JOB, "spec": {"runtimeEnvYAML": "- a"}}
+    assert list(patched_problems(job, job)) == []
 
 
 def test_ready_for_api() -> None:

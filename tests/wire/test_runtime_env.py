@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.errors import TaskError
-from flytekitplugins.kuberay.wire import from_template
+from flytekitplugins.kuberay.wire import from_template, parse_runtime_env
 from flytekitplugins.kuberay.wire.runtime_env import format_runtime_env
 
 NO_TEXT = re.compile(
@@ -84,3 +84,31 @@ def test_aliases_without_bounds_are_refused(text: str) -> None:
     template.custom.update({"rayCluster": {}, "runtimeEnvYaml": text})
     with pytest.raises(TaskError, match="grows out of all bounds by its aliases"):
         from_template(template)
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        pytest.param("pip: [a]\nb: {1: 0.5}\n", ({"pip": ["a"], "b": {1: 0.5}}, ""), id="a mapping"),
+        pytest.param("# nothing\n", ({}, ""), id="nothing"),
+        pytest.param(
+            "{a: 2024-02-30, 2024-01-01: b, c: =, d: <<}",
+            ({"a": "2024-02-30", "2024-01-01": "b", "c": "=", "d": "<<"}, ""),
+            id="dates and the like are text",
+        ),
+        pytest.param("a: &a {b: c}\nd: {<<: *a}\n", ({"a": {"b": "c"}, "d": {"b": "c"}}, ""), id="a merge of mappings"),
+        pytest.param("a: 1\n? [b]\n: c\n", ({}, "is no YAML (line 2)"), id="a list for a key"),
+        pytest.param("a: " + "[" * 1000, ({}, "is no YAML (line 1)"), id="too deep"),
+        pytest.param(
+            "a: .inf", ({}, "holds what JSON has no word for, and Ray takes JSON"), id="a number that is none in JSON"
+        ),
+        pytest.param(
+            "a: !!binary eA==",
+            ({}, "holds what JSON has no word for, and Ray takes JSON"),
+            id="a value of YAML's alone",
+        ),
+    ],
+)
+def test_what_a_document_holds(document: str, expected: tuple[dict[str, Any], str]) -> None:
+    """As KubeRay reads it on its way to JSON, or what is wrong with it."""
+    assert parse_runtime_env(document) == expected

@@ -77,7 +77,7 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
         },
     }
     patched: Manifest = ready_for_api(with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)))
-    _refuse(list(patched_problems(patched)))
+    _refuse(list(patched_problems(patched, job)))
     built = with_ray_version(patched)
     return with_quick_probes(built) if settings.kuberay.health_probes == "quick" else built
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import Problem
 from ..pod.merge import merge_pod_spec
-from ..wire import Manifest
+from ..wire import Manifest, parse_runtime_env
 from .names import PREFIX
 
 _NUMBERS = ("entrypointNumCpus", "entrypointNumGpus")
@@ -28,13 +29,35 @@ def with_patches(job: Manifest, patches: Iterable[Mapping[str, Any] | None]) -> 
     return merge_pod_spec(patched, {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": identity})
 
 
-def patched_problems(job: Manifest) -> Iterator[Problem]:
-    """What patches have made of a RayJob that is none any more; the fields below are the API server's to judge."""
+def patched_problems(job: Manifest, unpatched: Manifest) -> Iterator[Problem]:
+    """What patches have made of a RayJob that is none any more, or whose driver no submitter could start.
+
+    Types of fields are the API server's to judge.
+    """
     remedy = "patch its fields, not all of it at once"
     if not isinstance(spec := job.get("spec"), dict):
         yield Problem("rayJobPatch.spec", f"leaves {spec!r} of the RayJob's spec", remedy)
     elif not isinstance(cluster := spec.get("rayClusterSpec", {}), dict):
         yield Problem("rayJobPatch.spec.rayClusterSpec", f"leaves {cluster!r} of the cluster's spec", remedy)
+    else:
+        yield from _submission_problems(spec, unpatched["spec"])
+
+
+def _submission_problems(spec: Manifest, unpatched: Manifest) -> Iterator[Problem]:
+    """What is wrong with the texts that are YAML and JSON themselves; none of it is told, it may hold a secret."""
+    text = spec.get("runtimeEnvYAML")
+    if isinstance(text, str) and text != unpatched.get("runtimeEnvYAML") and (fault := parse_runtime_env(text)[1]):
+        yield Problem("rayJobPatch.spec.runtimeEnvYAML", fault, "write a mapping as YAML")
+    if isinstance(text := spec.get("entrypointResources"), str) and text and not _is_json_object(text):
+        remedy = """write a text as '{"name": 1}'"""
+        yield Problem("rayJobPatch.spec.entrypointResources", "is no JSON object", remedy)
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def ready_for_api(value: Any) -> Any:

@@ -19,6 +19,7 @@ from .raytask import (
     WorkerGroup,
 )
 from .reading import from_template, read_template
+from .runtime_env import parse_runtime_env
 from .writing import from_config, to_config_entry, to_custom
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "WorkerGroup",
     "from_config",
     "from_template",
+    "parse_runtime_env",
     "read_template",
     "to_config_entry",
     "to_custom",

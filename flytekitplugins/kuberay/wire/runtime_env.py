@@ -36,6 +36,18 @@ def represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 TextDumper.add_representer(str, represent_text)
 
 
+class _JsonLoader(yaml.SafeLoader):
+    """Reads plain scalars that JSON has no word for as text, as KubeRay's reader does: dates, `=`, `<<`."""
+
+
+def _construct_text(loader: _JsonLoader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+for _type in ("timestamp", "value", "merge"):
+    _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_type}", _construct_text)
+
+
 def format_runtime_env(runtime_env: Mapping[str, Any]) -> str:
     """The runtime environment as YAML with sorted keys, which every YAML reader understands alike."""
     return yaml.dump(runtime_env, Dumper=TextDumper)
@@ -69,6 +81,27 @@ def read_runtime_env(job: Mapping[str, Any], problems: list[Problem]) -> str:
     return format_runtime_env(value)
 
 
+def parse_runtime_env(document: str) -> tuple[dict[str, Any], str]:
+    """What the YAML holds, which JSON can say too, and what is wrong with it: one of the two is empty, or both."""
+    try:
+        loader = _JsonLoader(document)
+        root = loader.get_single_node()
+        if root is None:
+            return {}, ""
+        if not isinstance(root, yaml.MappingNode):
+            return {}, "is not a mapping"
+        if _size(root, {}) > _LARGEST:
+            return {}, "holds itself, or grows out of all bounds by its aliases"
+        value: dict[str, Any] = loader.construct_document(root)
+        json.dumps(value, allow_nan=False)
+    except (yaml.YAMLError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        return {}, f"is no YAML (line {line})"
+    except (TypeError, ValueError):
+        return {}, "holds what JSON has no word for, and Ray takes JSON"
+    return value, ""
+
+
 def _size(node: yaml.Node, known: dict[int, float]) -> float:
     """The nodes of a document with its aliases written out; infinite where one holds itself."""
     if id(node) in known:
@@ -83,15 +116,7 @@ def _size(node: yaml.Node, known: dict[int, float]) -> float:
 
 def _checked_yaml(document: str, problems: list[Problem]) -> str:
     path, remedy = "custom.runtimeEnvYaml", "register the task anew, with a mapping as runtime_env"
-    try:
-        root = yaml.compose(document, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        problems.append(Problem(path, f"is no YAML (line {line})", remedy))
-        return ""
-    if root is not None and not isinstance(root, yaml.MappingNode):
-        problems.append(Problem(path, "is not a mapping", remedy))
-    if root is not None and _size(root, {}) > _LARGEST:
-        problems.append(Problem(path, "holds itself, or grows out of all bounds by its aliases", remedy))
-        return ""
-    return document if root is not None else ""
+    value, fault = parse_runtime_env(document)
+    if fault:
+        problems.append(Problem(path, fault, remedy))
+    return document if value else ""
