@@ -5,10 +5,11 @@ import shlex
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flytekitplugins.kuberay.cluster.entrypoint import format_entrypoint
+from flytekitplugins.kuberay.cluster.entrypoint import format_argument, format_entrypoint
+from tests.submission import expanded
 
 any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 shell_text = st.text(st.sampled_from("$()'\"`\\;&|<>*?[]{}~!#%=- \t\r\nax"))
@@ -25,6 +26,13 @@ def test_a_posix_split_gives_the_argv_back(argv: list[str]) -> None:
 def test_the_kubelet_finds_nothing_to_replace(argv: list[str]) -> None:
     """The kubelet replaces `$(NAME)` and `$$` in container arguments, quoted or not: the entrypoint holds neither."""
     assert re.findall(r"\$[$(]", format_entrypoint(argv)) == []
+
+
+@given(any_text | st.text(st.sampled_from("$()ax")))
+@example("$$$(HOME)$$(X)$")
+def test_a_containers_process_gets_the_text(text: str) -> None:
+    """Whatever the kubelet would replace in it."""
+    assert expanded(format_argument(text), {"HOME": "/root", "X": "y", "x": "z", "a": "b"}) == text
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])

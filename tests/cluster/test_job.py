@@ -225,6 +225,64 @@ def test_patches() -> None:
     assert [spec["suspend"], spec["managedBy"], "ttlSecondsAfterFinished" in spec] == [True, "task", False]
 
 
+def submitter_of(task: FlyteTask, own: Settings | None = None) -> Manifest:
+    """The submitter's container."""
+    container: Manifest = spec_of(task, own)["submitterPodTemplate"]["spec"]["containers"][0]
+    return container
+
+
+def test_hostile_arguments() -> None:
+    """D6 (design): where KubeRay's command line would spoil the arguments, the submitter has a command of its own."""
+    container = submitter_of(container_task(container={"args": ["train", "a;b"]}))
+    assert [container["command"][0], container["args"]] == ["python", ["train 'a;b'", "{}"]]
+
+
+@pytest.mark.parametrize(
+    ("args", "patch", "expected"),
+    [
+        pytest.param(
+            ["train", "a;b"],
+            {"entrypointNumGpus": 1, "entrypointNumCpus": 0.5},
+            ["train 'a;b'", {"entrypoint_num_gpus": 1, "entrypoint_num_cpus": 0.5, "runtime_env": {"pip": ["own"]}}],
+            id="what the platform reserves for hostile arguments",
+        ),
+        pytest.param(
+            ["train", "a;b"],
+            {"runtimeEnvYAML": "pip: [patched]"},
+            ["train 'a;b'", {"runtime_env": {"pip": ["patched"]}}],
+            id="another runtime environment",
+        ),
+        pytest.param(
+            ["train"],
+            {"runtimeEnvYAML": "env_vars: {A: $HOME}"},
+            ["train", {"runtime_env": {"env_vars": {"A": "$HOME"}}}],
+            id="a runtime environment that bash would read",
+        ),
+        pytest.param(
+            ["train", "a;b"],
+            {"entrypoint": "python a.py $(nproc)"},
+            ["python a.py $$(nproc)", {"runtime_env": {"pip": ["own"]}}],
+            id="another entrypoint",
+        ),
+    ],
+)
+def test_the_submitters_command_says_what_patches_say(args: list[str], patch: Manifest, expected: list[Any]) -> None:
+    """The submitter's own command hands over the RayJob as it is created."""
+    task = container_task(container={"args": args}, custom=custom(runtimeEnvYaml="pip: [own]"))
+    entrypoint, options = submitter_of(task, settings(kuberay={"ray-job-patch": {"spec": patch}}))["args"]
+    assert [entrypoint, json.loads(options)] == expected
+
+
+def test_a_submitter_of_the_users_keeps_its_command() -> None:
+    """Whether a template brings it or a patch: nothing of ours is mixed into it."""
+    own = {"containers": [{"name": "x", "command": ["mine"]}]}
+    patch = {"submitterPodTemplate": {"spec": {"containers": [{"name": "ray-job-submitter", "command": ["mine"]}]}}}
+    for extras in ({"submitter": {"template": {"podSpec": own}}}, {"rayJobPatch": {"spec": patch}}):
+        config = {"kuberay": json.dumps({"version": 1, **extras})}
+        container = submitter_of(container_task(container={"args": ["train", "a;b"]}, config=config))
+        assert [container["command"], "args" in container] == [["mine"], False]
+
+
 def test_metadata_of_all_objects() -> None:
     """D15 (design): RayJob, head, workers and submitter carry the task's labels, with ours above them."""
     labels = {"team": "a b", names.ATTEMPT: "99"}

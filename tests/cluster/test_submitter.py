@@ -61,12 +61,6 @@ def test_what_it_takes() -> None:
     assert built["containers"][0]["imagePullPolicy"] == "Always"
 
 
-def test_hostile_arguments() -> None:
-    """D6 (design): where KubeRay's command line would spoil the arguments, the submitter has a command of its own."""
-    container = build(task_pod({}, args=["train", "a;b"])).spec["containers"][0]
-    assert [container["command"][0], container["args"]] == ["python", ["train 'a;b'", "{}"]]
-
-
 def test_what_it_does_not_take() -> None:
     """D7 (design): no GPU, sidecar, init container, volume, mount, port, command or secret."""
     main = {

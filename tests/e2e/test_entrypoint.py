@@ -8,7 +8,6 @@ Nothing can in SidecarMode, so that is not tried with it.
 import functools
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -26,6 +25,7 @@ import pytest
 from flytekitplugins.kuberay.cluster.entrypoint import format_entrypoint
 from flytekitplugins.kuberay.cluster.submit_command import submit_command
 from tests.command import output_of
+from tests.submission import expanded, kuberay_submit_command
 
 pytestmark = pytest.mark.e2e
 
@@ -53,43 +53,27 @@ class Cluster:
 Submit = Callable[[Cluster, str, list[str]], None]
 
 
-def _kubelet(text: str, environment: dict[str, str]) -> str:
-    """The container argument as the kubelet hands it to the container runtime.
-
-    Source: Kubernetes third_party/forked/golang/expansion Expand.
-    """
-
-    def replaced(found: re.Match[str]) -> str:
-        return "$" if found[0] == "$$" else environment.get(found[0][2:-1], found[0])
-
-    return re.sub(r"\$(\$|\([^)]*\))", replaced, text)
-
-
 def _start_submitter(cluster: Cluster, job: str, command: list[str], arguments: list[str]) -> None:
     environment = cluster.environment | {"RAY_JOB_SUBMISSION_ID": job}
     environment["RAY_DASHBOARD_ADDRESS"] = cluster.address.removeprefix("http://")
-    subprocess.run([*command, *(_kubelet(each, environment) for each in arguments)], env=environment, check=True)
+    subprocess.run([*command, *(expanded(each, environment) for each in arguments)], env=environment, check=True)
 
 
 def kuberays_command(cluster: Cluster, job: str, argv: list[str]) -> None:
-    """Source: common/job.go BuildJobSubmitCommand, rayjob_controller.go configureSubmitterContainer."""
-    address, entrypoint = cluster.address, format_entrypoint(argv)
-    command = (
-        f"if ! ray job status --address {address} {job} >/dev/null 2>&1 ; "
-        f"then ray job submit --address {address} --no-wait --submission-id {job} -- {entrypoint.strip()} ; "
-        f"fi ; ray job logs --address {address} --follow {job}"
-    )
-    _start_submitter(cluster, job, ["/bin/bash", "-ce", "--"], [command])
+    """What a submitter without a command runs in K8sJobMode."""
+    *command, line = kuberay_submit_command({"entrypoint": format_entrypoint(argv)}, cluster.address, job)
+    _start_submitter(cluster, job, command, [line])
 
 
 def our_command(cluster: Cluster, job: str, argv: list[str]) -> None:
     """What a submitter runs in K8sJobMode where the arguments need it."""
-    own = submit_command(argv, "") or submit_command([*argv, "$"], "")
-    _start_submitter(cluster, job, own["command"], [format_entrypoint(argv), own["args"][1]])
+    needing_it = {"entrypoint": format_entrypoint(argv), "metadata": {"cost": "$5"}}
+    own = submit_command(needing_it)
+    _start_submitter(cluster, job, own["command"], own["args"])
 
 
 def sidecar_mode(cluster: Cluster, job: str, argv: list[str]) -> None:
-    """Source: as for KubeRay's command, without the loop that waits for the dashboard."""
+    """Source: common/job.go BuildJobSubmitCommand, without the loop that waits for the dashboard."""
     entrypoint = format_entrypoint(argv).strip()
     command = f"ray job submit --address {cluster.address} --submission-id {job} -- {entrypoint} ;"
     _start_submitter(cluster, job, ["/bin/bash", "-ce", "--"], [command])
@@ -227,7 +211,7 @@ def test_an_ordinary_argv_needs_no_command_of_ours(
 ) -> None:
     """Flyte's arguments survive KubeRay's command with any Ray, so that it stays."""
     argv = ["pyflyte-execute", "--inputs", "s3://b/f0/n0/data/inputs.pb", "--prev-checkpoint", '""', "--", "x", ""]
-    assert submit_command(argv, "") == {}
+    assert submit_command({"entrypoint": format_entrypoint(argv)}) == {}
     kuberays_command(clusters(OLDER), "ordinary", [*driver[:1], _script_of(driver, tmp_path), driver[3], *argv])
     _wait(lambda: _job_status(clusters(OLDER).address, "ordinary") in {"SUCCEEDED", "FAILED", "STOPPED"})
     assert json.loads((tmp_path / "got.json").read_text()) == argv

@@ -55,3 +55,8 @@ def format_entrypoint(argv: Sequence[str]) -> str:
     """
     # shlex.quote puts every `$` between single quotes; there '' ends and reopens them: "$(x)" becomes '$''(x)'.
     return _READ_BY_KUBELET.sub("$''", shlex.join(argv))
+
+
+def format_argument(text: str) -> str:
+    """What stands in a container's args so that its process gets the text: the kubelet makes one `$` of two."""
+    return _READ_BY_KUBELET.sub("$$", text)

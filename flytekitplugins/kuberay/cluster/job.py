@@ -28,6 +28,7 @@ from .link_templates import link_annotation
 from .overlay import overlay_problems
 from .patch import patched_problems, ready_for_api, with_patches
 from .probes import with_quick_probes
+from .submit_command import with_submit_command
 from .submitter import SUBMITTER_PATH, build_submitter, built_submitter_problems, submitter_problems
 
 API_VERSION = "ray.io/v1"
@@ -78,7 +79,7 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
     }
     patched: Manifest = ready_for_api(with_patches(job, (settings.kuberay.ray_job_patch, ray.extras.ray_job_patch)))
     _refuse(list(patched_problems(patched, job)))
-    built = with_ray_version(patched)
+    built = with_submit_command(with_ray_version(patched))
     return with_quick_probes(built) if settings.kuberay.health_probes == "quick" else built
 
 

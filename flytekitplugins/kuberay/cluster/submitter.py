@@ -18,7 +18,6 @@ from ..pod.template import PodTemplate
 from ..settings import Settings
 from ..wire import CONFIG_PATH, Extras, FlyteTask, K8sPod, Manifest, RayTask
 from .overlay import overlay_problems, with_overlay
-from .submit_command import submit_command
 
 SUBMITTER_CONTAINER = "ray-job-submitter"
 """Beside the head in SidecarMode, too. Source: KubeRay v1.6.2, ray-operator/controllers/ray/utils/constant.go."""
@@ -81,7 +80,6 @@ def _container(task_pod: PodTemplate, ray: RayTask, settings: Settings) -> Manif
         "imagePullPolicy": primary.get("imagePullPolicy"),
         "env": merge_env(platform_env(settings), ray_env),
         "resources": with_sides_agreeing(with_missing(resources, settings.kuberay.submitter_resources), resources),
-        **submit_command(primary["args"], ray.runtime_env_yaml),
     }
     return {key: value for key, value in container.items() if value}
 
