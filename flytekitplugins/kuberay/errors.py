@@ -17,8 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-_LONGEST = 2000
-_HEAD = 400
+_MARK = "\n[of {} characters, some are left out here]\n"
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,16 @@ class TaskError(ProblemsError):
     """The task can't become a RayJob, and will not by trying again."""
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened."""
+def shortened(text: str, longest: int = 2000, front: int = 400, mark: str = _MARK) -> str:
+    """The text, its middle cut out where it is long: the first words say what it is, the last lines what happened.
+
+    Args:
+        text: Any.
+        longest: Characters that come back at most.
+        front: So many of them are the text's first.
+        mark: Stands for what is cut out, with `{}` for the length of the text.
+    """
     if len(text) <= longest:
         return text
-    mark = f"\n[of {len(text)} characters, some are left out here]\n"
-    return f"{text[:_HEAD]}{mark}{text[_HEAD + len(mark) - longest :]}"
+    mark = mark.format(len(text))
+    return f"{text[:front]}{mark}{text[front + len(mark) - longest :]}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..errors import shortened
 from ..wire import Manifest
 from .names import ATTEMPT_KEY
 from .redaction import redacted, secrets_of
@@ -14,9 +15,6 @@ from .status import read_time
 
 HEAD = "head"
 SUBMITTER = "submitter"
-_LONGEST = 480
-_FRONT = 160
-_CUT = " ... "
 
 
 @dataclass(frozen=True)
@@ -156,5 +154,4 @@ def _container(manifest: Manifest, status: Manifest, *, init: bool, policy: str)
 
 def _short(text: str) -> str:
     """The text on one line, its middle cut out where it is long: a registry's answer stands at the end."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[:_FRONT] + _CUT + line[_FRONT + len(_CUT) - _LONGEST :]
+    return shortened(" ".join(text.split()), longest=480, front=160, mark=" ... ")
