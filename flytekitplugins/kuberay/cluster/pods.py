@@ -11,7 +11,7 @@ from ..errors import shortened
 from ..wire import Manifest
 from .names import ATTEMPT_KEY
 from .redaction import redacted, secrets_of
-from .status import read_time
+from .status import parse_time, read_time
 
 HEAD = "head"
 SUBMITTER = "submitter"
@@ -71,7 +71,7 @@ def pod_view_of(manifest: Manifest) -> PodView:
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     labels = metadata.get("labels") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or []}
-    created = datetime.fromisoformat(metadata["creationTimestamp"].replace("Z", "+00:00"))
+    created = parse_time(metadata["creationTimestamp"])
     changed = [moment for each in conditions.values() if (moment := read_time(each.get("lastTransitionTime")))]
     return PodView(
         name=metadata["name"],

@@ -88,7 +88,12 @@ def view_of(manifest: Manifest) -> JobView:
 
 def read_time(text: str | None) -> datetime | None:
     """A time as Kubernetes writes it; None for none."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+    return parse_time(text) if text else None
+
+
+def parse_time(text: str) -> datetime:
+    """The time that Kubernetes writes so."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _link_values(annotation: str) -> Mapping[str, str]:
