@@ -57,6 +57,20 @@ def test_what_a_ray_cluster_says(own: Manifest, patch: Manifest, expected: Manif
     assert told(own, patch) == expected
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"rayClusterSpec": {"headGroupSpec": {}}}, "2.52.0", id="a cluster of its own"),
+        pytest.param({"rayClusterSpec": {"rayVersion": "2.9.0"}}, "2.9.0", id="a version that the task names stays"),
+        pytest.param({"clusterSelector": {"ray.io/cluster": "standing"}}, None, id="a cluster that stands already"),
+    ],
+)
+def test_metadata_needs_a_version(spec: Manifest, expected: str | None) -> None:
+    """Else KubeRay never makes the submitter of a job that has metadata."""
+    job = with_ray_version({"spec": {**spec, "metadata": {"team": "a"}}})
+    assert job["spec"].get("rayClusterSpec", {}).get("rayVersion") == expected
+
+
 def test_the_argument_stays() -> None:
     """A new RayJob comes back, or the same one."""
     job = {"spec": {"rayClusterSpec": TOKEN}}

@@ -25,13 +25,16 @@ def has_token_auth(job: Manifest) -> bool:
 
 
 def with_ray_version(job: Manifest) -> Manifest:
-    """The RayJob with a version of Ray, where it asks for a token and names none: KubeRay refuses it else.
+    """The RayJob with a version of Ray, where it names none and KubeRay insists on one: for a token, and for metadata.
 
-    Which Ray the image holds is not known here; it is the first one that can do it, and KubeRay does not look further.
+    Without it KubeRay refuses the one, and never submits the other. Which Ray the image holds is not known here; it is
+    the first one that can do both, and KubeRay does not look further.
     """
-    if not has_token_auth(job) or _cluster_of(job).get("rayVersion"):
+    cluster = _cluster_of(job)
+    is_wanted = has_token_auth(job) or (cluster and job["spec"].get("metadata"))
+    if not is_wanted or cluster.get("rayVersion"):
         return job
-    return {**job, "spec": {**job["spec"], "rayClusterSpec": {**_cluster_of(job), "rayVersion": _FIRST_RAY}}}
+    return {**job, "spec": {**job["spec"], "rayClusterSpec": {**cluster, "rayVersion": _FIRST_RAY}}}
 
 
 def _cluster_of(job: Manifest) -> Manifest:
