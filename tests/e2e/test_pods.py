@@ -63,16 +63,23 @@ def test_templates_arrive_in_the_pods(start: Start, node: Node, user: ModuleType
     marks = [pod["metadata"]["labels"].get("inject-flyte-secrets") for pod in everyone]
     assert marks == ["true", "true", "true", None]
     assert ["flyte.secrets/s0" in pod["metadata"]["annotations"] for pod in everyone] == [True, True, True, False]
+    assert ["wget" in json.dumps(pod["spec"]) for pod in everyone] == [False] * 4  # by which KubeRay's own probes ask
     resources = red["spec"]["containers"][0]["resources"]
     assert resources["requests"] == {"cpu": "120m", "memory": "310Mi"}
     assert resources["limits"] == {"cpu": "2", "memory": "2Gi"}
 
 
 @FULL
-def test_groups_scale_up_from_nothing_and_down(start: Start, user: ModuleType) -> None:
-    """The autoscaler adds a worker of each group for what waits for it, and takes them away when they idle."""
-    run = start(user.scaled).end()
+def test_groups_scale_up_from_nothing_and_down(start: Start, node: Node, user: ModuleType) -> None:
+    """The autoscaler adds a worker of each group for what waits for it, and takes them away when they idle.
+
+    It takes long enough for the head's liveness probe to look, which finds it alive.
+    """
+    execution = start(user.scaled)
+    run = execution.end()
     assert (run.phase, run.outputs) == ("SUCCEEDED", {"o0": {"first": 0, "most": 2, "last": 0}})
+    dead = [event["message"] for event in node.objects("events", execution.stem) if event["reason"] == "Unhealthy"]
+    assert [message for message in dead if message.startswith("Liveness")] == []
 
 
 def _apply(node: Node, kind: str, name: str, **more: object) -> None:
