@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import time
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.links import Link
 from flytekitplugins.kuberay.cluster.progress import Progress
@@ -94,3 +97,45 @@ def test_nobody_has_to_read_it() -> None:
         display.say("more")
     with pytest.raises(BrokenPipeError):
         stream.close()
+
+
+def test_a_disk_may_be_full() -> None:
+    """The task goes on, unseen."""
+    stream = open("/dev/full", "w", buffering=1)
+    with Display("wf.train", stream) as display:
+        display.show(WAITING)
+        display.say("more")
+    with pytest.raises(OSError, match="No space left"):
+        stream.close()
+
+
+class Closing(Terminal):
+    """A terminal on which writing fails from some moment on."""
+
+    failure: Exception | None = None
+
+    @override
+    def write(self, text: str) -> int:
+        """Nothing is, from then on."""
+        if self.failure is not None:
+            raise self.failure
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(OSError(errno.EIO, "Input/output error"), id="its window was closed"),
+        pytest.param(ValueError("I/O operation on closed file."), id="the stream was closed"),
+    ],
+)
+@pytest.mark.parametrize("frames", [pytest.param(0, id="in a line"), pytest.param(2, id="in a frame")])
+def test_a_terminal_may_go(failure: Exception, frames: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task goes on, unseen, whichever thread finds out; none ends with a traceback, which pytest would tell."""
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Closing()
+    with Display("wf.train", stream) as display:
+        display.show(WAITING)
+        stream.failure = failure
+        time.sleep(frames / 4)
+        display.say("more")

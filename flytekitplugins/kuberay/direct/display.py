@@ -18,12 +18,23 @@ _FRAMES = 4.0  # a second
 
 
 class _Console(Console):
-    """A console whose reader may go, as of `2>&1 | head`: the task goes on, unseen."""
+    """A console that nobody has to read, as of `2>&1 | head`, or can: on a full disk, of a terminal that was closed.
+
+    The task goes on, unseen, and its RayJob is looked after.
+    """
 
     @override
     def on_broken_pipe(self) -> None:
         """Nothing, where rich's own ends the thread that writes."""
         self.quiet = True
+
+    @override
+    def __exit__(self, *failure: object) -> None:
+        """Nothing; here rich writes, for all of its ways to print and for the line that lives."""
+        try:
+            super().__exit__(*failure)
+        except (OSError, ValueError):  # ValueError: the stream is closed
+            self.quiet = True
 
 
 class Display:
