@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 from flytekit.core.context_manager import FlyteContextManager
+
+_log = logging.getLogger(__name__)
 
 _ACTIONS: list[Callable[[], None]] = []
 
@@ -31,7 +34,10 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     actions = list(_ACTIONS)
     _ACTIONS.clear()
     for action in actions:
-        action()
+        try:
+            action()
+        except Exception:  # noqa: BLE001  # each has a RayJob of its own to look after
+            _log.exception("Ctrl-C: one task could not be broken off")
 
 
 FlyteContextManager.add_signal_handler(_interrupted)
