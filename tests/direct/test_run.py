@@ -41,6 +41,7 @@ from .conftest import Direct
 STARTING, RUNNING = {"jobDeploymentStatus": "Initializing"}, {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 SUCCEEDED = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 SUBMISSION_FAILED = {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "BackoffLimitExceeded"}
+FAILED_YET_RUNNING = {"jobDeploymentStatus": "Failed", "jobStatus": "RUNNING", "reason": "JobDeadlineExceeded"}
 UNFIT = "Trace:\n\n    Traceback (most recent call last):\n    ValueError: unfit\n\nMessage:\n\n    ValueError: unfit"
 
 
@@ -72,6 +73,15 @@ def report(x: int) -> None:
 @task(task_config=RayJobConfig(worker_node_config=[], ttl_seconds_after_finished=60, shutdown_after_job_finishes=True))
 def kept(x: int) -> int:
     """Never runs here, and says itself how long its cluster stands."""
+    return -1
+
+
+@task(
+    task_config=RayJobConfig(worker_node_config=[], ttl_seconds_after_finished=60, shutdown_after_job_finishes=True),
+    timeout=timedelta(seconds=1),
+)
+def kept_and_hurried(x: int) -> int:
+    """Never runs here."""
     return -1
 
 
@@ -223,6 +233,22 @@ def test_a_timeout_ends_an_attempt(direct: Direct) -> None:
     with pytest.raises(KubeRayError, match=r"hurried: timed out after 0:00:01"):
         hurried(x=1)
     assert pods.left() == []
+
+
+def test_a_timeout_ends_what_would_stand_after_its_end(direct: Direct) -> None:
+    """The job has not ended, so its time would never begin: it would run on."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    with pytest.raises(KubeRayError, match=r"kept_and_hurried: timed out after 0:00:01"):
+        kept_and_hurried(x=1)
+    assert pods.left() == []
+
+
+def test_an_end_that_only_we_declare_is_waited_for(direct: Direct) -> None:
+    """Whatever the task says: a process that ends takes the deletion in the background with it."""
+    pods = direct.playing(lambda job: (RUNNING, FAILED_YET_RUNNING))
+    with cluster_of(SlowOnce, direct) as (_, cluster), pytest.raises(KubeRayError, match="JobDeadlineExceeded"):
+        run_on(cluster, kept, LiteralMap({}), FlyteContextManager.current_context())
+    assert pods.left(within=0) == []
 
 
 def test_a_timeout_of_0_is_none(direct: Direct) -> None:

@@ -42,6 +42,7 @@ class _End:
 
     phase: TaskExecution.Phase
     error: KubeRayError | None = None
+    ours: bool = False  # KubeRay knows of no end: its job goes on, and no ttl begins
 
 
 def run_on(cluster: Cluster, task: PythonFunctionTask[Any], inputs: LiteralMap, context: FlyteContext) -> LiteralMap:
@@ -92,7 +93,7 @@ class _Run:
         raise failure
 
     def _attempt(self, number: int) -> _End:
-        """How one attempt ended; its RayJob is gone then, unless the task says how long it stays."""
+        """How one attempt ended; its RayJob is gone then, unless the task says how long it stays after its end."""
         background = self._cluster.background
         creation = background.start(self._cluster.service.submit(self._request.attempt(number)))
         try:
@@ -100,7 +101,7 @@ class _Run:
                 job = creation.result()
                 self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
                 end = background.run(self._end_of(job))
-                if not self._stays:
+                if end.ours or not self._stays:
                     self._remove(job)
                 return end
         except KubeRayError as error:  # there is no RayJob; pyflyte would print where in our own code that was found
@@ -144,17 +145,18 @@ class _Run:
         left = (await self._files.read(job.output_prefix)).error
         if left is not None:
             phase = TaskExecution.RETRYABLE_FAILED if left.recoverable else TaskExecution.FAILED
-            return _End(phase, remote_error(left, self._task.name))
+            return _End(phase, remote_error(left, self._task.name), verdict.ours)
         if verdict.phase == TaskExecution.SUCCEEDED:
-            return _End(verdict.phase)
-        return _End(verdict.phase, KubeRayError(f"{self._task.name}: {verdict.message}"))
+            return _End(verdict.phase, ours=verdict.ours)
+        return _End(verdict.phase, KubeRayError(f"{self._task.name}: {verdict.message}"), verdict.ours)
 
     def _timed_out(self, elapsed: timedelta) -> _End | None:
         """The end by the task's own timeout, which holds for each attempt, and after which Flyte tries again."""
         timeout = self._task.metadata.timeout
         if not timeout or not isinstance(timeout, timedelta) or elapsed < timeout:
             return None
-        return _End(TaskExecution.RETRYABLE_FAILED, KubeRayError(f"{self._task.name}: timed out after {timeout}"))
+        error = KubeRayError(f"{self._task.name}: timed out after {timeout}")
+        return _End(TaskExecution.RETRYABLE_FAILED, error, ours=True)
 
     def _outputs(self, number: int) -> LiteralMap:
         if not self._task.interface.outputs:
