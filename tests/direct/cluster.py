@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,3 +126,15 @@ class Pods:
             await self._client.patch(RAYJOBS, self._namespace, name, {"status": status}, subresource="status")
         except NotFound:  # the run has deleted it
             return
+
+
+def interrupt_when(is_time: Callable[[], bool]) -> None:
+    """Nothing; Ctrl-C comes a moment after it is time."""
+
+    def interrupt() -> None:
+        while not is_time():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()

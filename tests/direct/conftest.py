@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
+from flytekitplugins.kuberay.connector.results import ResultFiles
+from flytekitplugins.kuberay.connector.service import RayJobService
+from flytekitplugins.kuberay.direct.background import Background
+from flytekitplugins.kuberay.direct.choice import Cluster
+from flytekitplugins.kuberay.kube import ApiKubeClient
+from flytekitplugins.kuberay.settings import Settings
 from tests.api import ApiServer
+from tests.connector.seam import Seam
 
 from .cluster import Play, Pods, run_context
 
@@ -37,3 +44,19 @@ def direct(api_server: ApiServer, namespace: str, tmp_path: Path, monkeypatch: p
     with ExitStack() as stack:
         stack.enter_context(run_context(tmp_path))
         yield Direct(str(own), namespace, stack)
+
+
+@contextmanager
+def cluster_of(kind: type[Seam], direct: Direct, settings: Settings | None = None) -> Iterator[tuple[Seam, Cluster]]:
+    """A cluster behind such a seam."""
+    background = Background()
+
+    async def connect() -> tuple[Seam, RayJobService]:
+        seam = kind(await ApiKubeClient.open(direct.kubeconfig))
+        service = RayJobService(seam, settings or Settings(), ResultFiles())
+        service.watch()
+        return seam, service
+
+    seam, service = background.run(connect())
+    yield seam, Cluster("", direct.namespace, service, background)
+    background.run(service.close())

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import threading
-import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
@@ -25,18 +21,14 @@ from flytekit.models.literals import LiteralMap
 from typing_extensions import override
 
 from flytekitplugins.kuberay import KubeRayError, RayJobConfig
-from flytekitplugins.kuberay.connector.results import ResultFiles
-from flytekitplugins.kuberay.connector.service import RayJobService
 from flytekitplugins.kuberay.direct import choice
-from flytekitplugins.kuberay.direct.background import Background
 from flytekitplugins.kuberay.direct.remote_error import RemoteTaskError
 from flytekitplugins.kuberay.direct.run import run_on
-from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
-from flytekitplugins.kuberay.settings import Settings
+from flytekitplugins.kuberay.kube import Manifest, Resource
 from tests.connector.seam import Seam
 
-from .cluster import prefix_of, put_error, put_outputs, stored
-from .conftest import Direct
+from .cluster import interrupt_when, prefix_of, put_error, put_outputs, stored
+from .conftest import Direct, cluster_of
 
 STARTING, RUNNING = {"jobDeploymentStatus": "Initializing"}, {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 SUCCEEDED = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
@@ -260,17 +252,18 @@ def test_a_timeout_of_0_is_none(direct: Direct) -> None:
 def test_ctrl_c_deletes_the_ray_job(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
     """It says so first, and the interrupt goes on to the caller."""
     pods = direct.playing(lambda job: (RUNNING,))
-    _interrupt_when(lambda: bool(pods.jobs))
+    interrupt_when(lambda: bool(pods.jobs))
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         doubled(x=1)
     assert pods.left() == []
-    assert "its RayJob is being deleted; Ctrl-C once more leaves it as it is" in capfd.readouterr().err
+    once_more = f"leaves it as it is: flyte-kuberay delete {direct.namespace}/{pods.jobs[0]['metadata']['name']}"
+    assert f"its RayJob is being deleted; Ctrl-C once more {once_more}" in capfd.readouterr().err
 
 
 def test_ctrl_c_reaches_a_task_of_another_thread(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
     """As in an eager workflow: the interrupt comes to the main thread alone. No other attempt follows."""
     pods = direct.playing(lambda job: (RUNNING,))
-    _interrupt_when(lambda: bool(pods.jobs))
+    interrupt_when(lambda: bool(pods.jobs))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(copy_context().run, report, x=1)
         with pytest.raises((KeyboardInterrupt, SystemExit)):
@@ -299,28 +292,12 @@ class SlowOnce(SlowToDelete):
     slow = 1
 
 
-@contextmanager
-def cluster_of(kind: type[Seam], direct: Direct) -> Iterator[tuple[Seam, choice.Cluster]]:
-    """A cluster behind such a seam."""
-    background = Background()
-
-    async def connect() -> tuple[Seam, RayJobService]:
-        seam = kind(await ApiKubeClient.open(direct.kubeconfig))
-        service = RayJobService(seam, Settings(), ResultFiles())
-        service.watch()
-        return seam, service
-
-    seam, service = background.run(connect())
-    yield seam, choice.Cluster("", direct.namespace, service, background)
-    background.run(service.close())
-
-
 def test_a_second_ctrl_c_leaves_at_once(direct: Direct) -> None:
     """Though the cluster does not answer; the RayJob stays as it is."""
     pods = direct.playing(lambda job: (RUNNING,))
     with cluster_of(SlowToDelete, direct) as (seam, cluster):
-        _interrupt_when(lambda: bool(pods.jobs))
-        _interrupt_when(lambda: "delete" in seam.calls)
+        interrupt_when(lambda: bool(pods.jobs))
+        interrupt_when(lambda: "delete" in seam.calls)
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             run_on(cluster, doubled, LiteralMap({}), FlyteContextManager.current_context())
     assert len(pods.left(within=0)) == 1
@@ -331,23 +308,11 @@ def test_ctrl_c_in_the_clean_up_deletes_too(direct: Direct, capfd: pytest.Captur
     pods = direct.playing(doubling)
     inputs = TypeEngine.dict_to_literal_map(FlyteContextManager.current_context(), {"x": 1}, {"x": int})
     with cluster_of(SlowOnce, direct) as (seam, cluster):
-        _interrupt_when(lambda: "delete" in seam.calls)
+        interrupt_when(lambda: "delete" in seam.calls)
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             run_on(cluster, doubled, inputs, FlyteContextManager.current_context())
     assert pods.left() == []
     assert "its RayJob is being deleted" in capfd.readouterr().err
-
-
-def _interrupt_when(is_time: Callable[[], bool]) -> None:
-    """Nothing; Ctrl-C comes a moment after it is time."""
-
-    def interrupt() -> None:
-        while not is_time():
-            time.sleep(0.05)
-        time.sleep(0.3)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
 
 
 def test_a_refused_task_says_why(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:

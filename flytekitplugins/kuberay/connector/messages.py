@@ -19,6 +19,10 @@ from .metadata import JobMetadata
 _LONGEST_NOTES = 500
 
 
+class UnansweredError(KubeRayError):
+    """The RayJob was not created as far as is known, but one answer was lost: it may stand."""
+
+
 def task_of(
     template: TaskTemplate, output_prefix: str, inputs: LiteralMap | None, execution: TaskExecutionMetadata | None
 ) -> FlyteTask:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 
 from flytekit.extend.backend.base_connector import Resource
 from flytekit.models.literals import LiteralMap
@@ -16,7 +17,7 @@ from flytekit.models.task import TaskExecutionMetadata, TaskTemplate
 from .. import kube
 from ..cluster.job import build_ray_job, deadlines_of
 from ..cluster.last_head import with_last_head
-from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_of, node_key
+from ..cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGER, NODE_KEY, attempt_key, attempt_of, job_name, node_key
 from ..cluster.operator import Fitted, fitted
 from ..cluster.probes import with_probes_chosen
 from ..errors import KubeRayError
@@ -27,12 +28,15 @@ from .deletions import Deletions
 from .follower import Follower, Look
 from .installed import InstalledOperator
 from .logs import driver_tail
-from .messages import answer_of, notes_of, refusal_of, task_of
+from .messages import UnansweredError, answer_of, notes_of, refusal_of, task_of
 from .metadata import JobMetadata
 from .results import ResultFiles
 from .retry import FIRST_PAUSE, retried
 
 _log = logging.getLogger(__name__)
+
+_LATE_SECONDS = 2.0
+"""How much later than its answer a create may be carried out: an API server says itself that it is still at it."""
 
 
 class RayJobService:
@@ -98,6 +102,7 @@ class RayJobService:
         """The same for a request in flyteidl's own messages.
 
         Raises:
+            UnansweredError: It may stand, for an answer was lost; `withdraw` is for who asks no more.
             KubeRayError: It does not stand; the text says why, and what to do.
         """
         self._refuse_unwatched(task.execution.namespace)
@@ -106,10 +111,7 @@ class RayJobService:
         start, run = deadlines_of(from_template(task.template), self._settings)
         if attempt_of(task):
             await self._remove_earlier(task, deadline)
-        try:
-            created = await self._created(fit.manifest, deadline)
-        except kube.ApiError as error:
-            raise refusal_of(error, fit.manifest) from error
+        created = await self._created(fit.manifest, deadline)
         notes = notes_of(fit, created)
         if notes:
             self._installed.doubt()
@@ -159,6 +161,21 @@ class RayJobService:
             ApiError: That could not be brought about in time.
         """
         await self._deletions.delete(metadata.namespace, metadata.name, metadata.uid, self._deadline())
+
+    async def withdraw(self, task: FlyteTask) -> None:
+        """Nothing; the RayJob of a `submit` whose answer was lost is going, or there is none.
+
+        Raises:
+            ApiError: That could not be brought about in time.
+        """
+        namespace, name = task.execution.namespace, job_name(task)
+        for pause in (0.0, _LATE_SECONDS):
+            await asyncio.sleep(pause)
+            standing = await self._standing(namespace, name, self._deadline())
+            if standing is not None:
+                if _attempt_key(standing) == attempt_key(task.output_prefix):
+                    await self._deletions.delete(namespace, name, standing["metadata"]["uid"], self._deadline())
+                return
 
     async def logs(self, metadata: JobMetadata) -> str:
         """The end of what the task's code printed, or why there is none. Raises nothing for a fault that may pass."""
@@ -212,13 +229,38 @@ class RayJobService:
                 await self._deletions.delete(left["namespace"], left["name"], left["uid"], deadline)
 
     async def _created(self, manifest: Manifest, deadline: float) -> kube.Created:
-        """The RayJob as the cluster has it; one of the same attempt that is there already is it too."""
+        """The RayJob as the cluster has it.
+
+        Raises:
+            UnansweredError: It may stand, whatever the last answer was.
+            KubeRayError: It does not.
+        """
+        is_unanswered = False
+
+        async def create(seconds: float) -> kube.Created:
+            nonlocal is_unanswered
+            try:
+                return await self._client.create(
+                    kube.RAYJOBS, manifest["metadata"]["namespace"], manifest, timeout=seconds
+                )
+            except (kube.DeadlineExceeded, kube.Unavailable):
+                is_unanswered = True
+                raise
+
+        try:
+            return await self._created_or_standing(create, manifest, deadline)
+        except kube.ApiError as error:
+            refusal = refusal_of(error, manifest)
+            raise (UnansweredError(str(refusal)) if is_unanswered else refusal) from error
+
+    async def _created_or_standing(
+        self, create: Callable[[float], Awaitable[kube.Created]], manifest: Manifest, deadline: float
+    ) -> kube.Created:
+        """What the call creates; one of the same attempt that is there already is it too."""
         namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         while True:
             try:
-                return await retried(
-                    lambda seconds: self._client.create(kube.RAYJOBS, namespace, manifest, timeout=seconds), deadline
-                )
+                return await retried(create, deadline)
             except kube.Conflict:  # a quota changed meanwhile
                 if time.monotonic() + FIRST_PAUSE > deadline:
                     raise

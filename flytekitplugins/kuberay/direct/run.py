@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import tempfile
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -19,13 +18,16 @@ from flytekit.core.context_manager import FlyteContext
 from flytekit.core.python_function_task import PythonFunctionTask
 from flytekit.core.utils import load_proto_from_file
 from flytekit.models.literals import LiteralMap
+from typing_extensions import override
 
+from ..cluster.names import job_name
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.progress import progress_of
+from ..connector.messages import UnansweredError
 from ..connector.metadata import JobMetadata
 from ..connector.results import ResultFiles
 from ..errors import KubeRayError
-from ..wire import from_template
+from ..wire import FlyteTask, from_template
 from .choice import Cluster
 from .display import Display
 from .interrupt import heard_elsewhere
@@ -43,6 +45,18 @@ class _End:
     phase: TaskExecution.Phase
     error: KubeRayError | None = None
     ours: bool = False  # KubeRay knows of no end: its job goes on, and no ttl begins
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One attempt, and what is known of its RayJob; its text is the RayJob's place and name."""
+
+    task: FlyteTask
+    creation: Future[JobMetadata]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.task.execution.namespace}/{job_name(self.task)}"
 
 
 def run_on(cluster: Cluster, task: PythonFunctionTask[Any], inputs: LiteralMap, context: FlyteContext) -> LiteralMap:
@@ -93,35 +107,54 @@ class _Run:
         raise failure
 
     def _attempt(self, number: int) -> _End:
-        """How one attempt ended; its RayJob is gone then, unless the task says how long it stays after its end."""
-        background = self._cluster.background
-        creation = background.start(self._cluster.service.submit(self._request.attempt(number)))
+        """How one attempt ended; its RayJob is gone then, unless the task says how long it stays after its end.
+
+        Raises:
+            KubeRayError: There was none: its RayJob was not created.
+        """
+        task = self._request.attempt(number)
+        attempt = _Attempt(task, self._cluster.background.start(self._cluster.service.submit(task)))
         try:
-            with heard_elsewhere(partial(self._break_off, creation)):
-                job = creation.result()
-                self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
-                end = background.run(self._end_of(job))
-                if end.ours or not self._stays:
-                    self._remove(job)
-                return end
-        except KubeRayError as error:  # there is no RayJob; pyflyte would print where in our own code that was found
+            with heard_elsewhere(partial(self._break_off, attempt)):
+                return self._seen_through(attempt)
+        except KubeRayError as error:  # pyflyte would print where in our own code that was found
             raise error.with_traceback(None) from None
         except BaseException:  # Ctrl-C, of which flytekit makes a SystemExit; and whatever else
-            self._break_off(creation)
+            self._break_off(attempt)
             raise
 
-    def _break_off(self, creation: Future[JobMetadata]) -> None:
+    def _seen_through(self, attempt: _Attempt) -> _End:
+        try:
+            job = attempt.creation.result()
+            self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
+            end = self._cluster.background.run(self._end_of(job))
+        except KubeRayError:
+            self._remove(attempt)
+            raise
+        if end.ours or not self._stays:
+            self._remove(attempt)
+        return end
+
+    def _break_off(self, attempt: _Attempt) -> None:
         """Nothing; the RayJob that is being created, or stands, goes, and no attempt follows."""
         self._is_broken_off = True
-        self._display.say("its RayJob is being deleted; Ctrl-C once more leaves it as it is")
-        with suppress(KubeRayError):  # it was not created
-            self._remove(creation.result())
+        self._display.say(
+            f"its RayJob is being deleted; Ctrl-C once more leaves it as it is: flyte-kuberay delete {attempt}"
+        )
+        self._remove(attempt)
 
-    def _remove(self, job: JobMetadata) -> None:
+    def _remove(self, attempt: _Attempt) -> None:
+        """Nothing; the attempt's RayJob is going, if there is one; where that is not sure, it is said how to end it."""
         try:
-            self._cluster.background.run(self._cluster.service.remove(job))
+            removal, doubt = self._cluster.service.remove(attempt.creation.result()), "it stays"
+        except UnansweredError:
+            removal, doubt = self._cluster.service.withdraw(attempt.task), "its RayJob may stand"
+        except KubeRayError:  # it was not created
+            return
+        try:
+            self._cluster.background.run(removal)
         except KubeRayError as error:
-            self._display.say(f"{error}; it stays: flyte-kuberay delete {job.namespace}/{job.name}")
+            self._display.say(f"{error}; {doubt}: flyte-kuberay delete {attempt}")
 
     async def _end_of(self, job: JobMetadata) -> _End:
         begun = datetime.now(timezone.utc)
