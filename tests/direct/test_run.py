@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
+import sys
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
@@ -313,6 +316,34 @@ def test_ctrl_c_in_the_clean_up_deletes_too(direct: Direct, capfd: pytest.Captur
             run_on(cluster, doubled, inputs, FlyteContextManager.current_context())
     assert pods.left() == []
     assert "its RayJob is being deleted" in capfd.readouterr().err
+
+
+def test_a_full_disk_below_stderr_changes_nothing(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task's outputs come, and its RayJob goes."""
+    pods = direct.playing(doubling)
+    full = open("/dev/full", "w", buffering=1)
+    monkeypatch.setattr(sys, "stderr", full)
+    assert doubled(x=2) == 4
+    assert pods.left(within=0) == []
+    with suppress(OSError):
+        full.close()
+
+
+def test_a_stderr_that_raises_leaves_nothing(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of a notebook may, with anything: the RayJob goes, though that can't be said."""
+
+    class Raising(io.StringIO):
+        @override
+        def write(self, text: str) -> int:
+            if pods.jobs:
+                raise RuntimeError("no kernel")
+            return super().write(text)
+
+    pods = direct.playing(lambda job: (RUNNING,))
+    monkeypatch.setattr(sys, "stderr", Raising())
+    with pytest.raises(RuntimeError, match="no kernel"):
+        doubled(x=2)
+    assert (len(pods.jobs), pods.left(within=0)) == (1, [])
 
 
 def test_a_refused_task_says_why(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,8 @@ def _connected(store: FileAccessProvider, settings: Settings) -> Cluster:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # as in a task's display: nobody has to be able to read it
+        print(text, file=sys.stderr, flush=True)
 
 
 _CHOICE = Choice()

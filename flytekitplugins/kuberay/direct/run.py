@@ -138,10 +138,12 @@ class _Run:
     def _break_off(self, attempt: _Attempt) -> None:
         """Nothing; the RayJob that is being created, or stands, goes, and no attempt follows."""
         self._is_broken_off = True
-        self._display.say(
-            f"its RayJob is being deleted; Ctrl-C once more leaves it as it is: flyte-kuberay delete {attempt}"
-        )
-        self._remove(attempt)
+        try:
+            self._display.say(
+                f"its RayJob is being deleted; Ctrl-C once more leaves it as it is: flyte-kuberay delete {attempt}"
+            )
+        finally:
+            self._remove(attempt)
 
     def _remove(self, attempt: _Attempt) -> None:
         """Nothing; the attempt's RayJob is going, if there is one; where that is not sure, it is said how to end it."""
