@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -172,11 +172,14 @@ def test_map_task_runs_a_cluster_for_each_item(direct: Direct) -> None:
     assert len(pods.jobs) == 2
 
 
-def test_the_users_exception_comes_back(direct: Direct, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("raises", [pytest.param(report, id="no outputs"), pytest.param(doubled, id="outputs")])
+def test_the_users_exception_comes_back(
+    direct: Direct, capfd: pytest.CaptureFixture[str], raises: Callable[..., object]
+) -> None:
     """Of its type, without another attempt, and nothing stays on the cluster; what is known of it is told."""
     pods = direct.playing(raising)
     with pytest.raises(ValueError, match="unfit") as caught:
-        report(x=1)
+        raises(x=1)
     assert isinstance(caught.value, RemoteTaskError)
     assert (len(pods.jobs), pods.left()) == (1, [])
     assert f"diagnosis: {prefix_of(pods.jobs[0])}/kuberay-diagnosis.txt" in capfd.readouterr().err

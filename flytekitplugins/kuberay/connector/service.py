@@ -171,7 +171,7 @@ class RayJobService:
         namespace, name = task.execution.namespace, job_name(task)
         for pause in (0.0, _LATE_SECONDS):
             await asyncio.sleep(pause)
-            standing = await self._standing(namespace, name, self._deadline())
+            standing = await self._found(kube.RAYJOBS, namespace, name, self._deadline())
             if standing is not None:
                 if _attempt_key(standing) == attempt_key(task.output_prefix):
                     await self._deletions.delete(namespace, name, standing["metadata"]["uid"], self._deadline())
@@ -206,15 +206,8 @@ class RayJobService:
         """The base PodTemplate, from the first namespace that has it."""
         name = base_template_name(task, self._settings)
         for namespace in base_template_namespaces(task, self._settings) if name else ():
-            try:
-                return await retried(
-                    lambda seconds, where=namespace: self._client.get(  # type: ignore[misc]  # a default binds the loop's value
-                        kube.POD_TEMPLATES, where, name, timeout=seconds
-                    ),
-                    deadline,
-                )
-            except kube.NotFound:
-                continue
+            if (found := await self._found(kube.POD_TEMPLATES, namespace, name, deadline)) is not None:
+                return found
         return None
 
     async def _remove_earlier(self, task: FlyteTask, deadline: float) -> None:
@@ -267,7 +260,7 @@ class RayJobService:
                 await asyncio.sleep(FIRST_PAUSE)
                 continue
             except kube.AlreadyExists:
-                standing = await self._standing(namespace, name, deadline)
+                standing = await self._found(kube.RAYJOBS, namespace, name, deadline)
             if standing is not None and _attempt_key(standing) != _attempt_key(manifest):
                 raise KubeRayError(
                     f"RayJob {namespace}/{name} exists and is not of this task; whoever made it has to delete it"
@@ -278,11 +271,10 @@ class RayJobService:
                 raise KubeRayError(f"RayJob {namespace}/{name} of this attempt is still being deleted; try again")
             await asyncio.sleep(FIRST_PAUSE)
 
-    async def _standing(self, namespace: str, name: str, deadline: float) -> Manifest | None:
+    async def _found(self, resource: kube.Resource, namespace: str, name: str, deadline: float) -> Manifest | None:
+        """The object, None where there is none."""
         try:
-            return await retried(
-                lambda seconds: self._client.get(kube.RAYJOBS, namespace, name, timeout=seconds), deadline
-            )
+            return await retried(lambda seconds: self._client.get(resource, namespace, name, timeout=seconds), deadline)
         except kube.NotFound:
             return None
 

@@ -24,8 +24,8 @@ from ..cluster.names import job_name
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.progress import progress_of
 from ..connector.messages import UnansweredError
+from ..connector.follower import Look
 from ..connector.metadata import JobMetadata
-from ..connector.results import ResultFiles
 from ..errors import KubeRayError
 from ..wire import FlyteTask, from_template
 from .choice import Cluster
@@ -83,7 +83,7 @@ class _Run:
         display: Display,
     ) -> None:
         self._cluster, self._task, self._request, self._display = cluster, task, request, display
-        self._store, self._files = context.file_access, ResultFiles(context.file_access)
+        self._store = context.file_access
         ray = from_template(request.template)
         self._is_broken_off = False
         self._stays = ray.shutdown is not None or ray.ttl is not None  # the task says itself how long
@@ -163,7 +163,7 @@ class _Run:
         while True:
             look = await self._cluster.service.look(job)
             now = datetime.now(timezone.utc)
-            end = await self._ended(job, look.verdict) or self._timed_out(now - begun)
+            end = self._ended(look) or self._timed_out(now - begun)
             why = str(end.error or "").removeprefix(f"{self._task.name}: ") if end else ""
             verdict = Verdict(end.phase, why) if end else look.verdict
             self._display.show(progress_of(verdict, look.job, look.links, now=now, begun=begun))
@@ -173,11 +173,11 @@ class _Run:
                 return end
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _ended(self, job: JobMetadata, verdict: Verdict) -> _End | None:
-        """The end that a verdict means, None where it is none; what the user's code left decides."""
+    def _ended(self, look: Look) -> _End | None:
+        """The end that was seen, None where it is none; what the user's code left decides."""
+        verdict, left = look.verdict, look.results.error
         if verdict.phase not in (TaskExecution.SUCCEEDED, *FAILURES):
             return None
-        left = (await self._files.read(job.output_prefix)).error
         if left is not None:
             phase = TaskExecution.RETRYABLE_FAILED if left.recoverable else TaskExecution.FAILED
             return _End(phase, remote_error(left, self._task.name), verdict.ours)
