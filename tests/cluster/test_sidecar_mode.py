@@ -33,6 +33,9 @@ DONE = beside(terminated=ended(0))
         pytest.param(at_start(DONE, WORKER, results=OUTPUTS), "SUCCEEDED", id="outputs stand"),
         pytest.param(at_start(DONE, WORKER, has_outputs=False), "SUCCEEDED", id="none are declared"),
         pytest.param(at_start(DONE, WORKER), "RETRYABLE_FAILED", id="declared outputs do not stand"),
+        pytest.param(
+            at_start(DONE, WORKER, results=Results(unreadable="denied")), "SUCCEEDED", id="nobody could look for them"
+        ),
         pytest.param(at_start(DONE, WORKER, results=FATAL, has_outputs=False), "FAILED", id="a user's error stands"),
         pytest.param(
             at_start(replace(beside(running=INITIALIZED), terminating=True), WORKER),

@@ -35,6 +35,7 @@ from .scenes import (
     UP,
     Scene,
     ago,
+    beside,
     container,
     ended,
     failed,
@@ -159,6 +160,16 @@ GOES_ON = [
         Scene(SUBMITTING, (*UP, stuck("submitter", "ContainerCreating", main="ray-job-submitter"))),
         "RUNNING",
         id="a submitter that starts",
+    ),
+    pytest.param(
+        Scene(SUBMITTING, (*UP, pod("submitter", since=ago(hours=1))), deadlines=SHORT),
+        "RUNNING",
+        id="a job that its submitter follows, of which KubeRay can't ask Ray",
+    ),
+    pytest.param(
+        Scene(SUBMITTING, (beside(running=PROVISIONED),), deadlines=SHORT),
+        "RUNNING",
+        id="the same in SidecarMode",
     ),
     pytest.param(
         Scene(STARTING, (pod("cpu", phase="Pending", inits=[container("wait-gcs-ready", running=INITIALIZED)]),)),

@@ -1,4 +1,4 @@
-"""Result files as a task's own process leaves them."""
+"""Result files as a task's own process leaves them, and a store that denies them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from pathlib import Path
 from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
 from flyteidl.core.execution_pb2 import ExecutionError
 from flyteidl.core.literals_pb2 import LiteralMap
+from typing_extensions import override
+
+from flytekitplugins.kuberay.cluster.phase import Results
+from flytekitplugins.kuberay.connector.results import ResultFiles
+
+
+class Denied(ResultFiles):
+    """A store that lets nobody read."""
+
+    @override
+    async def read(self, output_prefix: str, *, diagnosis: bool = False) -> Results:
+        return Results(unreadable="PermissionError: denied")
 
 
 def put_outputs(prefix: str) -> None:

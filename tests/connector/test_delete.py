@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from flytekitplugins.kuberay.connector.deletions import Deletions
+from flytekitplugins.kuberay.connector.metadata import JobMetadata
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, KubeClient, NotFound, TooManyRequests
+from tests.kube.samples import rayjob
 
 from .samples import flyte_task
 from .seam import Seam
@@ -94,6 +97,27 @@ async def test_a_delete_while_the_cluster_is_away_is_done_later(
     assert await is_gone(client, metadata)
     await asyncio.sleep(0.5)
     assert seam.calls == ["delete"]
+
+
+async def test_a_deletion_that_pauses_can_be_hurried(seam: Seam, client: ApiKubeClient, namespace: str) -> None:
+    """As at SIGTERM, where there is no time for long pauses."""
+    deletions = Deletions(seam)
+    job = await client.create(RAYJOBS, namespace, rayjob("j"))
+    seam.away = True
+    deletions.delete_soon(JobMetadata(namespace, "j", job.manifest["metadata"]["uid"], "", has_outputs=False))
+    await eventually(lambda: "delete" in seam.calls)
+    seam.away = False
+    assert deletions.hurry()
+    await asyncio.wait_for(drained(deletions), 1.5)  # it would pause for 2 s
+    assert await client.list(RAYJOBS, namespace) == []
+    assert not deletions.hurry()
+    await seam.close()
+
+
+async def drained(deletions: Deletions) -> None:
+    """Waits until none is under way."""
+    while deletions.hurry():
+        await asyncio.sleep(0.05)
 
 
 async def eventually(holds: Callable[[], bool]) -> None:

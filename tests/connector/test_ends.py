@@ -14,15 +14,13 @@ from flyteidl.core.execution_pb2 import TaskExecution
 from typing_extensions import override
 
 from flytekitplugins.kuberay.cluster.names import ATTEMPT_KEY
-from flytekitplugins.kuberay.cluster.phase import Results
-from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import PODS, RAYJOBS, ApiKubeClient, Page, Resource, Selector, WatchEvent
 from flytekitplugins.kuberay.kube.client import ALL
 from flytekitplugins.kuberay.settings import parse_settings
 from tests.api import ApiServer
 
 from .pods import UP, moment, provisioned, put_event, put_pod, ready, write_pod
-from .results import put_error, put_outputs
+from .results import Denied, put_error, put_outputs
 from .samples import flyte_task
 from .seam import Seam
 from .serving import Caller, gone, job_of, service_over, serving, write_status
@@ -77,14 +75,6 @@ class Loud(Seam):
     @override
     async def read_log(self, namespace: str, pod: str, **options: Any) -> str:
         return f"logging in\nwith {SECRET}\nno luck"
-
-
-class Denied(ResultFiles):
-    """A store that lets nobody read."""
-
-    @override
-    async def read(self, output_prefix: str, *, diagnosis: bool = False) -> Results:
-        return Results(unreadable="PermissionError: denied")
 
 
 async def test_a_lost_head_ends_the_task(caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path) -> None:

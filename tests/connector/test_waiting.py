@@ -16,6 +16,7 @@ from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient
 from flytekitplugins.kuberay.settings import parse_settings
 
 from .pods import CLUSTER, COMING, UP, moment, provisioned, put_event, put_pod, ready, unscheduled, waits, write_pod
+from .results import Denied
 from .samples import flyte_task
 from .seam import Seam
 from .serving import Caller, gone, service_over, serving, write_status
@@ -150,6 +151,17 @@ class TestEndsOfAWait:
         assert resource.custom_info["diagnosis"] == place
         assert NOT_FOUND in Path(place).read_text(encoding="utf-8")
         assert await gone(client, metadata)
+
+    async def test_it_waits_for_no_files_of_code_that_never_began(
+        self, seam: Seam, client: ApiKubeClient, namespace: str
+    ) -> None:
+        """A store that tells nothing holds up no end of a cluster that did not come up."""
+        settings = parse_settings({"plugins": {"k8s": {"image-pull-backoff-grace-period": "0s"}}})
+        async with serving(service_over(seam, settings, Denied())) as caller:
+            metadata = await caller.create(flyte_task(namespace))
+            await write_status(client, metadata, **COMING)
+            await put_pod(client, metadata, **waits("ImagePullBackOff", NOT_FOUND))
+            assert (await caller.becomes(metadata, RETRYABLE)).phase == RETRYABLE
 
     async def test_a_config_error_is_for_good(
         self, caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path

@@ -109,6 +109,18 @@ def test_a_disk_may_be_full() -> None:
         stream.close()
 
 
+def test_a_reader_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be written waits for the next line: nothing is lost."""
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Closing()
+    with Display("wf.train", stream) as display:
+        stream.failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        display.say("one")
+        stream.failure = None
+        display.say("more")
+    assert stream.getvalue().splitlines() == ["wf.train: one", "wf.train: more"]
+
+
 class Closing(Terminal):
     """A terminal on which writing fails from some moment on."""
 

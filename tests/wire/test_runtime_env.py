@@ -103,10 +103,16 @@ def test_aliases_without_bounds_are_refused(text: str) -> None:
             "a: .inf", ({}, "holds what JSON has no word for, and Ray takes JSON"), id="a number that is none in JSON"
         ),
         pytest.param(
-            "a: !!binary eA==",
-            ({}, "holds what JSON has no word for, and Ray takes JSON"),
-            id="a value of YAML's alone",
+            "a: !!bool x", ({}, "holds what JSON has no word for, and Ray takes JSON"), id="a truth value that is none"
         ),
+        pytest.param(
+            "a: !!binary eA==\nb: !!set {c, d}\n", ({"a": "x", "b": {"c": None, "d": None}}, ""), id="YAML's own types"
+        ),
+        pytest.param(
+            yaml.dump({"excludes": ("a", "b")}), ({"excludes": ["a", "b"]}, ""), id="a tuple as yaml.dump writes it"
+        ),
+        pytest.param("a: !b {c: 1}\nd: !e f\n", ({"a": {"c": 1}, "d": "f"}, ""), id="tags of somebody's own"),
+        pytest.param("excludes: [!keep.txt]", ({}, "is no YAML (line 1)"), id="a text lost in a tag"),
     ],
 )
 def test_what_a_document_holds(document: str, expected: tuple[dict[str, Any], str]) -> None:

@@ -18,8 +18,11 @@ from ..errors import KubeRayError, ProblemsError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _DISTRIBUTION = "flytekitplugins-kuberay"
-_NAME_HELP = "a RayJob's name, or NAMESPACE/NAME; else it is looked for in the kubeconfig's namespace, then everywhere"
-_NAMESPACE_HELP = "where to look; repeatable. By default the setting namespaces, else everywhere"
+_NAME_HELP = (
+    "a RayJob's name, or NAMESPACE/NAME; else it is looked for in the kubeconfig's namespace, then in the setting"
+    " namespaces, or everywhere"
+)
+_NAMESPACE_HELP = "where to look; repeatable. Without it and a NAME: the setting namespaces, else everywhere"
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 

@@ -131,10 +131,10 @@ def _judged(view: JobView | None, results: Results, *, has_outputs: bool) -> Ver
     if view is None or view.job != "SUCCEEDED":
         written = Verdict(TaskExecution.SUCCEEDED, "the outputs were written")
         return written if results.outputs else _failure(view, results)
-    return _success(view, results, has_outputs=has_outputs)
+    return success(view, results, has_outputs=has_outputs)
 
 
-def _success(view: JobView, results: Results, *, has_outputs: bool) -> Verdict:
+def success(view: JobView, results: Results, *, has_outputs: bool) -> Verdict:
     """The phase of a job that Ray calls succeeded: with declared outputs, not before they stand."""
     if results.outputs or not has_outputs:
         return Verdict(TaskExecution.SUCCEEDED, "the Ray job has succeeded")

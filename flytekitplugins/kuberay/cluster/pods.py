@@ -35,6 +35,11 @@ class ContainerView:
     id: str  # with the runtime's scheme, as containerd://...; "" before it was made
 
     @property
+    def has_started(self) -> bool:
+        """Whether it runs, or ran."""
+        return self.running is not None or self.exit_code is not None
+
+    @property
     def is_over(self) -> bool:
         """Whether it has ended and does not start again."""
         if self.exit_code is None:

@@ -8,37 +8,53 @@ RayJob Initializing for ever; and a head lost then is made anew, with a submitte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flyteidl.core.execution_pb2 import TaskExecution
 
 from .diagnosis import end_of_pod, end_text
-from .phase import Verdict
+from .phase import Results, Verdict, success
 from .pods import HEAD, SUBMITTER, ContainerView, PodView
 from .status import JobView
 from .submitter import SUBMITTER_CONTAINER
 
 
-def early_end(job: JobView, pods: Sequence[PodView], *, has_outputs: bool) -> Verdict | None:
+def early_end(job: JobView, pods: Sequence[PodView], results: Results, *, has_outputs: bool) -> Verdict | None:
     """How the job ended while its cluster was not up, or the head that ran it; None where neither has.
 
     Args:
         job: The RayJob.
         pods: The pods of its cluster.
+        results: The result files.
         has_outputs: Whether the task declares outputs.
     """
     if job.deployment != "Initializing":
         return None
-    handed_over = [(pod, submitter) for pod in pods if pod.group == HEAD and (submitter := _submitter(pod))]
-    for pod, submitter in handed_over:
+    for pod, submitter in _heads(pods):
         if lost := _loss(pod, submitter, pods):
             return Verdict(TaskExecution.RETRYABLE_FAILED, f"the job can't go on: {lost}", ours=True)
+        if submitter.is_over and submitter.exit_code == 0:
+            return replace(success(job, results, has_outputs=has_outputs), ours=True)
         if submitter.is_over:
-            return _end(pod, submitter, has_outputs=has_outputs)
+            how = f"pod {pod.name}: container {SUBMITTER_CONTAINER} ended with {end_text(submitter)}"
+            return Verdict(TaskExecution.RETRYABLE_FAILED, f"the Ray job failed: {how}", ours=True)
     return None
 
 
-def _submitter(pod: PodView) -> ContainerView | None:
-    return next((each for each in pod.containers if each.name == SUBMITTER_CONTAINER), None)
+def has_begun(job: JobView, pods: Sequence[PodView]) -> bool:
+    """Whether the user's code may have begun: the cluster was up, or the submitter did not wait for that."""
+    return job.provisioned is not None or job.started is not None or is_handing_over(pods)
+
+
+def is_handing_over(pods: Sequence[PodView]) -> bool:
+    """Whether the submitter in a head pod is at work, or was."""
+    return any(submitter.has_started for _, submitter in _heads(pods))
+
+
+def _heads(pods: Sequence[PodView]) -> list[tuple[PodView, ContainerView]]:
+    """The head pods that have a submitter, with it."""
+    heads = [(pod, each) for pod in pods if pod.group == HEAD for each in pod.containers]
+    return [(pod, each) for pod, each in heads if each.name == SUBMITTER_CONTAINER]
 
 
 def _loss(head: PodView, submitter: ContainerView, pods: Sequence[PodView]) -> str:
@@ -46,18 +62,7 @@ def _loss(head: PodView, submitter: ContainerView, pods: Sequence[PodView]) -> s
 
     KubeRay makes the first head before all workers, so one that is younger than a worker is another one.
     """
-    began = submitter.running is not None or submitter.exit_code is not None
-    if began and (head.terminating or head.phase == "Failed"):
+    if submitter.has_started and (head.terminating or head.phase == "Failed"):
         return end_of_pod(head) or f"head pod {head.name} is being deleted"
     older = any(pod.created < head.created for pod in pods if pod.group not in (HEAD, SUBMITTER))
     return f"pod {head.name} is a new head, the one that may have run the job is gone" if older else ""
-
-
-def _end(head: PodView, submitter: ContainerView, *, has_outputs: bool) -> Verdict:
-    """The end as its submitter tells it, who waits for the job and fails with it."""
-    if submitter.exit_code != 0:
-        text = f"the Ray job failed: pod {head.name}: container {SUBMITTER_CONTAINER} ended with {end_text(submitter)}"
-        return Verdict(TaskExecution.RETRYABLE_FAILED, text, ours=True)
-    if has_outputs:
-        return Verdict(TaskExecution.RETRYABLE_FAILED, "the Ray job has succeeded but wrote no outputs", ours=True)
-    return Verdict(TaskExecution.SUCCEEDED, "the Ray job has succeeded", ours=True)

@@ -29,7 +29,7 @@ from .diagnosis import (
 )
 from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
 from .pods import SUBMITTER, PodView
-from .sidecar_mode import early_end
+from .sidecar_mode import early_end, is_handing_over
 from .status import JobView
 
 _MOST_LINES = 3
@@ -80,7 +80,7 @@ def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, setting
     waiting = waiting_of(job, sight.pods)
     declared = None
     if not job.going:
-        early = early_end(job, _pods_of(job, sight.pods) or (), has_outputs=has_outputs)
+        early = early_end(job, _pods_of(job, sight.pods) or (), sight.results, has_outputs=has_outputs)
         declared = early or _declared(job, sight, waiting, deadlines, settings, now)
     if declared is not None:
         told = replace(declared, message=declared.message + _stages(job, now))
@@ -132,7 +132,7 @@ def _declared(
             phase = TaskExecution.FAILED if is_permanent(each) else TaskExecution.RETRYABLE_FAILED
             what = "the job could not be submitted" if each.group == SUBMITTER else "the cluster did not come up"
             return Verdict(phase, f"{what}: {text}", ours=True)
-    since = _start_clock(job)
+    since = _start_clock(job, _pods_of(job, sight.pods) or ())
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
         late = f"the job did not start within its start deadline of {format_duration(deadlines.start)}"
         text = text or ("the cluster is up, but the job was not handed over" if job.is_unsubmitted else "")
@@ -155,9 +155,13 @@ def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: date
     return None
 
 
-def _start_clock(job: JobView) -> datetime | None:
-    """Since when the job could have started; None while it is suspended, retried or runs."""
-    if job.deployment in ("Initializing", "Waiting") or job.is_unsubmitted:
+def _start_clock(job: JobView, pods: Sequence[PodView]) -> datetime | None:
+    """Since when the job could have started; None while it is suspended, retried or runs.
+
+    A submitter that is up has handed it over, or ends badly: it may run though KubeRay can't ask Ray for it.
+    """
+    is_handed_over = is_handing_over(pods) or any(pod.group == SUBMITTER and pod.ready for pod in pods)
+    if job.deployment in ("Initializing", "Waiting") or (job.is_unsubmitted and not is_handed_over):
         return job.initialized or job.created
     unseen = not job.deployment and not job.suspended and job.initialized is None  # MultiKueue copies a status late
     return job.created if unseen and not job.elsewhere else None

@@ -117,7 +117,7 @@ class RayConnector(AsyncConnectorBase):
                 from .service import RayJobService
 
                 self._service = await RayJobService.start()
-                self._calls.finish_at_sigterm(self._service.is_deleting)
+                self._calls.finish_at_sigterm(self._service.hurry_deletions)
             return self._service
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 
 from .. import kube
@@ -15,6 +16,7 @@ _log = logging.getLogger(__name__)
 _SECONDS = 4.0
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
+_HURRIED_PAUSE = 0.5
 
 
 class Deletions:
@@ -27,6 +29,7 @@ class Deletions:
     def __init__(self, client: kube.KubeClient) -> None:
         self._client = client
         self._tried: dict[str, asyncio.Task[None]] = {}
+        self._hurried = asyncio.Event()
 
     async def delete(self, namespace: str, name: str, uid: str, deadline: float) -> None:
         """Nothing; the RayJob is going, or is gone.
@@ -43,8 +46,9 @@ class Deletions:
             self._tried[metadata.uid] = deletion
             deletion.add_done_callback(lambda _: self._tried.pop(metadata.uid))
 
-    def are_under_way(self) -> bool:
-        """Whether any is tried on in the background."""
+    def hurry(self) -> bool:
+        """Whether any is tried on in the background; from now on it waits no longer than a moment between two tries."""
+        self._hurried.set()
         return bool(self._tried)
 
     async def stop(self) -> None:
@@ -61,8 +65,14 @@ class Deletions:
                 return await self._delete(metadata.namespace, metadata.name, metadata.uid, _SECONDS)
             except kube.ApiError as error:
                 _log.warning("%s", error)
-            await asyncio.sleep(pause)
+            await self._wait(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _wait(self, seconds: float) -> None:
+        if self._hurried.is_set():
+            return await asyncio.sleep(_HURRIED_PAUSE)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._hurried.wait(), seconds)
 
     async def _delete(self, namespace: str, name: str, uid: str, seconds: float) -> None:
         """Deletes it; one that is gone, or a namesake's, needs no deletion."""

@@ -23,7 +23,7 @@ class Calls:
     def __init__(self) -> None:
         self._running = 0
         self._ending: asyncio.Task[None] | None = None
-        self._is_deleting: Callable[[], bool] = bool
+        self._hurry: Callable[[], bool] = bool
 
     def __enter__(self) -> None:
         self._running += 1
@@ -31,13 +31,13 @@ class Calls:
     def __exit__(self, *failure: object) -> None:
         self._running -= 1
 
-    def finish_at_sigterm(self, is_deleting: Callable[[], bool]) -> None:
+    def finish_at_sigterm(self, hurry: Callable[[], bool]) -> None:
         """Nothing; SIGTERM ends this process as soon as no call runs, where nobody else has a word in that.
 
         Args:
-            is_deleting: Whether something is being deleted beside the calls.
+            hurry: Makes haste with what is done beside the calls, and tells whether there is any.
         """
-        self._is_deleting = is_deleting
+        self._hurry = hurry
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end_soon)
@@ -47,7 +47,7 @@ class Calls:
             self._ending = asyncio.create_task(self._end())
 
     def _is_idle(self) -> bool:
-        return not self._running and not self._is_deleting()
+        return not self._running and not self._hurry()
 
     async def _end(self) -> None:
         for _ in range(int(_LONGEST_SECONDS / _PAUSE_SECONDS)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -53,7 +54,7 @@ class _Queue:
     """Kueue's events of one namespace."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    events: list[Manifest] = field(default_factory=list)
+    events: dict[str, list[Manifest]] = field(default_factory=dict)  # by the Workload's name less its hash
     read: float = float("-inf")  # when, by the monotonic clock
 
 
@@ -82,18 +83,20 @@ class WaitingEvents:
         """
         if not job.suspended:
             return await warnings(self._client, job.namespace, (job.cluster, job.name, *pending[:_MOST_PENDING]))
+        told = (await self._queue(job.namespace)).get(f"rayjob-{job.name}", [])
         return _lines(
             event
-            for event in await self._queue(job.namespace)
-            if event["involvedObject"].get("name", "").startswith(f"rayjob-{job.name}-")
-            and (event.get("type") == "Warning" or event.get("reason", "").startswith(_QUEUE_REASONS))
+            for event in told
+            if event.get("type") == "Warning" or event.get("reason", "").startswith(_QUEUE_REASONS)
         )
 
-    async def _queue(self, namespace: str) -> list[Manifest]:
+    async def _queue(self, namespace: str) -> dict[str, list[Manifest]]:
         queue = self._queues.setdefault(namespace, _Queue())
         async with queue.lock:
             if time.monotonic() - queue.read >= _FRESH_SECONDS:
-                queue.events = await _read(self._client, namespace, "involvedObject.kind=Workload")
+                queue.events = defaultdict(list)
+                for event in await _read(self._client, namespace, "involvedObject.kind=Workload"):
+                    queue.events[event["involvedObject"].get("name", "").rpartition("-")[0]].append(event)
                 queue.read = time.monotonic()
             return queue.events
 

@@ -20,6 +20,7 @@ from ..cluster.diagnosis import Trouble, trouble_of
 from ..cluster.links import Link, links_of
 from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs_results, phase_of
 from ..cluster.pods import PodView
+from ..cluster.sidecar_mode import has_begun
 from ..cluster.status import JobView
 from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
 from ..settings import Settings
@@ -33,8 +34,9 @@ _EVENT_SECONDS = 15.0
 _UNREADABLE_SECONDS = 300.0
 """How long the store may fail to tell what became of a task of which KubeRay does not."""
 
-_REMEMBERED_SECONDS = 600.0
-"""How long a task is remembered that nobody asks for: propeller asks every half a minute, or never again."""
+_REMEMBERED_SECONDS = 3 * 3600.0
+"""How long a task is remembered that nobody asks for: propeller asks every hour at least, of several replicas this one
+now and then, or never again."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,12 @@ class Follower:
         Six answers in a task's whole life that raise or come late freeze it. What takes longer goes on, and the next
         look finds it done.
         """
-        known = self._memory_of(metadata).end or self._glance(metadata)
+        memory = self._memory_of(metadata)
+        if memory.end is not None:
+            return memory.end
+        known = self._glance(metadata)
         if known is not None:
+            memory.unreadable = None
             return known
         looking = self._looking.get(metadata.uid)
         if looking is None:
@@ -166,13 +172,13 @@ class Follower:
             except kube.ApiError:
                 verdict = phase_of(job, Results(), has_outputs=metadata.has_outputs)
                 return self._shown(verdict, job, seen.pods)
-        if seen.results.unreadable and _is_undecided(seen) and not self._is_given_up(metadata):
+        if self._waits_for_files(metadata, seen):
             what = "the RayJob is gone" if seen.job is None else seen.verdict.message
             text = f"{what}, what became of the task is not known yet: {seen.results.unreadable}"
             return self._shown(Verdict(TaskExecution.RUNNING, text), seen.job, seen.pods)
         if seen.verdict.phase not in FAILURES and seen.results.error is None:
             return self._shown(seen.verdict, seen.job, seen.pods)
-        end = self._memory_of(metadata).end = replace(await self._end(metadata, seen), results=seen.results)
+        end = self._memory_of(metadata).end = await self._end(metadata, seen)
         return end
 
     async def _end(self, metadata: JobMetadata, seen: _Seen) -> Look:
@@ -180,16 +186,15 @@ class Follower:
         if seen.job is None and seen.results.declared is not None:
             return Look(seen.results.declared, None, place_of(metadata.output_prefix))
         if seen.job is None and seen.results.error is not None:
-            return Look(seen.verdict, None)
+            return Look(seen.verdict, None, results=seen.results)
         verdict, stands = await self._post_mortem.hold(metadata, seen.verdict, seen.job, seen.pods or ())
-        return self._shown(verdict, seen.job, seen.pods, place_of(metadata.output_prefix) if stands else "")
+        diagnosis = place_of(metadata.output_prefix) if stands else ""
+        return replace(self._shown(verdict, seen.job, seen.pods), diagnosis=diagnosis, results=seen.results)
 
-    def _shown(
-        self, verdict: Verdict, job: JobView | None, pods: Sequence[PodView] | None, diagnosis: str = ""
-    ) -> Look:
+    def _shown(self, verdict: Verdict, job: JobView | None, pods: Sequence[PodView] | None) -> Look:
         """The answer with all links that are known: propeller takes them from the first answer of a phase alone."""
         links = links_of(job, pods or (), verdict.phase, self._settings, datetime.now(timezone.utc))
-        return Look(verdict, job, diagnosis, tuple(links))
+        return Look(verdict, job, links=tuple(links))
 
     async def _seen(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, *, decides: bool = False
@@ -207,11 +212,14 @@ class Follower:
         pods = await self._views.pods_themselves(metadata)  # first: what took them away stands in the RayJob read then
         return await self._seen(metadata, await self._views.job_itself(metadata), pods, decides=True)
 
-    def _is_given_up(self, metadata: JobMetadata) -> bool:
-        """Whether the result files could not be read for too long."""
+    def _waits_for_files(self, metadata: JobMetadata, seen: _Seen) -> bool:
+        """Whether only result files that can't be read now can tell the end; for a while."""
         memory, now = self._memory_of(metadata), time.monotonic()
+        if not (seen.results.unreadable and _files_decide(seen)):
+            memory.unreadable = None
+            return False
         memory.unreadable = now if memory.unreadable is None else memory.unreadable
-        return now - memory.unreadable >= _UNREADABLE_SECONDS
+        return now - memory.unreadable < _UNREADABLE_SECONDS
 
     def _verdict(
         self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None, results: Results
@@ -264,6 +272,12 @@ def _deadlines_of(metadata: JobMetadata) -> Deadlines:
     )
 
 
-def _is_undecided(seen: _Seen) -> bool:
-    """Whether only the result files can tell the end: the RayJob is gone, or we declare what KubeRay does not say."""
-    return seen.job is None or (seen.verdict.ours and not needs_results(seen.job))
+def _files_decide(seen: _Seen) -> bool:
+    """Whether only the result files can tell the end: the RayJob is gone, or we declare a failure of code that began.
+
+    A failure that KubeRay declares itself is told with what was not read.
+    """
+    if seen.job is None:
+        return True
+    declared = seen.verdict.ours and seen.verdict.phase in FAILURES and not needs_results(seen.job)
+    return declared and has_begun(seen.job, seen.pods or ())

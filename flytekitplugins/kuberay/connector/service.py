@@ -150,9 +150,9 @@ class RayJobService:
             self._deletions.delete_soon(metadata)
         self._follower.forget(metadata)
 
-    def is_deleting(self) -> bool:
-        """Whether a deletion that was answered is still tried on."""
-        return self._deletions.are_under_way()
+    def hurry_deletions(self) -> bool:
+        """Whether a deletion that was answered is still tried on, which is done at short intervals from now on."""
+        return self._deletions.hurry()
 
     async def remove(self, metadata: JobMetadata) -> None:
         """Nothing; the RayJob is going, or is gone.

@@ -37,15 +37,34 @@ TextDumper.add_representer(str, represent_text)
 
 
 class _JsonLoader(yaml.SafeLoader):
-    """Reads plain scalars that JSON has no word for as text, as KubeRay's reader does: dates, `=`, `<<`."""
+    """Reads as KubeRay's reader does, on its way to JSON.
+
+    What JSON has no word for is text, as dates, `=` and `<<`; what has a tag of somebody's own counts by its form, as
+    the tuples that `yaml.dump` writes.
+    """
 
 
-def _construct_text(loader: _JsonLoader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
+def _construct_by_form(
+    loader: _JsonLoader, node: yaml.MappingNode | yaml.SequenceNode | yaml.ScalarNode
+) -> dict[Any, Any] | list[Any] | str:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    text = str(loader.construct_scalar(node))
+    if not text:  # an unquoted `!keep.txt` is a tag, and the text is lost
+        raise yaml.constructor.ConstructorError(None, None, f"{node.tag} has no value", node.start_mark)
+    return text
 
 
-for _type in ("timestamp", "value", "merge"):
-    _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_type}", _construct_text)
+def _construct_binary(loader: _JsonLoader, node: yaml.ScalarNode) -> str:
+    return loader.construct_yaml_binary(node).decode(errors="replace")
+
+
+_JsonLoader.add_constructor("tag:yaml.org,2002:binary", _construct_binary)
+for _type in ("timestamp", "value", "merge", "set", "omap", "pairs"):
+    _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_type}", _construct_by_form)
+_JsonLoader.add_constructor(None, _construct_by_form)
 
 
 def format_runtime_env(runtime_env: Mapping[str, Any]) -> str:
@@ -97,7 +116,7 @@ def parse_runtime_env(document: str) -> tuple[dict[str, Any], str]:
     except (yaml.YAMLError, RecursionError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
         return {}, f"is no YAML (line {line})"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, LookupError):  # LookupError: of PyYAML's own, as for `!!bool x`
         return {}, "holds what JSON has no word for, and Ray takes JSON"
     return value, ""
 
