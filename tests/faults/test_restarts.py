@@ -131,24 +131,38 @@ async def test_two_replicas_are_as_one(
         assert await client.list(RAYJOBS, namespace) == []
 
 
-async def test_sigterm_lets_running_calls_finish(
-    api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
-) -> None:
-    """A create that is cut off would cost the user an attempt; idle, the process ends at once."""
+@asynccontextmanager
+async def behind_a_proxy(
+    api_server: ApiServer, folder: Path
+) -> AsyncIterator[tuple[HttpProxy, subprocess.Popen[bytes], Caller]]:
+    """A way to the API server that can be spoilt, a connector's process that takes it, and a caller of that."""
     if not api_server.state:
         pytest.skip("KUBECONFIG is set: its server's keys are not here")
     async with HttpProxy(api_server.kubeconfig) as proxy:
-        kubeconfig = kubeconfig_at(proxy.port, api_server.kubeconfig, tmp_path / "kubeconfig")
-        async with process(kubeconfig, tmp_path / "log") as (started, caller):
-            await caller.create(flyte_task(namespace, node="before"))
-            proxy.spoil = late(3)
-            creating = asyncio.create_task(caller.create(flyte_task(namespace)))
-            await asyncio.sleep(1)
-            assert not creating.done()
-            started.send_signal(signal.SIGTERM)
-            metadata = await creating
-            await asyncio.wait_for(asyncio.to_thread(started.wait), 5)
-            assert started.returncode == -signal.SIGTERM
+        kubeconfig = kubeconfig_at(proxy.port, api_server.kubeconfig, folder / "kubeconfig")
+        async with process(kubeconfig, folder / "log") as (started, caller):
+            yield proxy, started, caller
+
+
+async def has_ended(started: subprocess.Popen[bytes], within: float) -> bool:
+    """Whether the process ended by SIGTERM; it has so many seconds for that."""
+    await asyncio.wait_for(asyncio.to_thread(started.wait), within)
+    return started.returncode == -signal.SIGTERM
+
+
+async def test_sigterm_lets_running_calls_finish(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """A create that is cut off would cost the user an attempt."""
+    async with behind_a_proxy(api_server, tmp_path) as (proxy, started, caller):
+        await caller.create(flyte_task(namespace, node="before"))
+        proxy.spoil = late(3)
+        creating = asyncio.create_task(caller.create(flyte_task(namespace)))
+        await asyncio.sleep(1)
+        assert not creating.done()
+        started.send_signal(signal.SIGTERM)
+        metadata = await creating
+        assert await has_ended(started, 5)
     assert json.loads(metadata)["uid"] in {job["metadata"]["uid"] for job in await client.list(RAYJOBS, namespace)}
 
 
@@ -156,17 +170,12 @@ async def test_sigterm_lets_deletions_finish(
     api_server: ApiServer, client: ApiKubeClient, namespace: str, tmp_path: Path
 ) -> None:
     """An abort that was answered while the cluster was away: no other process knows of it."""
-    if not api_server.state:
-        pytest.skip("KUBECONFIG is set: its server's keys are not here")
-    async with HttpProxy(api_server.kubeconfig) as proxy:
-        kubeconfig = kubeconfig_at(proxy.port, api_server.kubeconfig, tmp_path / "kubeconfig")
-        async with process(kubeconfig, tmp_path / "log") as (started, caller):
-            metadata = await caller.create(flyte_task(namespace))
-            proxy.spoil = status(503, "ServiceUnavailable")
-            await caller.delete(metadata)
-            assert len(await client.list(RAYJOBS, namespace)) == 1
-            started.send_signal(signal.SIGTERM)
-            proxy.spoil = None
-            await asyncio.wait_for(asyncio.to_thread(started.wait), 15)
-            assert started.returncode == -signal.SIGTERM
+    async with behind_a_proxy(api_server, tmp_path) as (proxy, started, caller):
+        metadata = await caller.create(flyte_task(namespace))
+        proxy.spoil = status(503, "ServiceUnavailable")
+        await caller.delete(metadata)
+        assert len(await client.list(RAYJOBS, namespace)) == 1
+        started.send_signal(signal.SIGTERM)
+        proxy.spoil = None
+        assert await has_ended(started, 15)
     assert await client.list(RAYJOBS, namespace) == []
