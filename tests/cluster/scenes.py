@@ -307,6 +307,12 @@ FAILURES: Mapping[str, Scene] = {
         deadlines=Deadlines(start=timedelta(minutes=5)),
         events=['FailedCreate: Error creating: pods "train-abcde" is forbidden: exceeded quota: team'],
     ),
+    "not-handed-over-by-a-sidecar": Scene(
+        SUBMITTING, (beside(running=PROVISIONED),), deadlines=Deadlines(start=timedelta(minutes=5))
+    ),
+    "run-deadline-unseen": Scene(
+        SUBMITTING, (*UP, pod("submitter", since=PROVISIONED)), deadlines=Deadlines(run=timedelta(minutes=5))
+    ),
     "run-deadline": Scene(RUNNING, deadlines=Deadlines(run=timedelta(minutes=5))),
     "refused": Scene(
         replace(job("ValidationFailed", "", "ValidationFailed", "The RayJob spec is invalid: no"), provisioned=None), ()

@@ -35,7 +35,6 @@ from .scenes import (
     UP,
     Scene,
     ago,
-    beside,
     container,
     ended,
     failed,
@@ -162,14 +161,9 @@ GOES_ON = [
         id="a submitter that starts",
     ),
     pytest.param(
-        Scene(SUBMITTING, (*UP, pod("submitter", since=ago(hours=1))), deadlines=SHORT),
+        Scene(SUBMITTING, (*UP, pod("submitter")), deadlines=Deadlines(start=timedelta(minutes=5))),
         "RUNNING",
         id="a job that its submitter follows, of which KubeRay can't ask Ray",
-    ),
-    pytest.param(
-        Scene(SUBMITTING, (beside(running=PROVISIONED),), deadlines=SHORT),
-        "RUNNING",
-        id="the same in SidecarMode",
     ),
     pytest.param(
         Scene(STARTING, (pod("cpu", phase="Pending", inits=[container("wait-gcs-ready", running=INITIALIZED)]),)),

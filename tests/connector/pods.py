@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -25,15 +26,17 @@ def provisioned(**parts: float) -> dict[str, Any]:
     return {"rayClusterStatus": {"conditions": [{**condition, "lastTransitionTime": moment(**parts), "message": ""}]}}
 
 
-async def put_pod(client: ApiKubeClient, metadata: bytes, group: str = "head", **status: Any) -> str:
-    """The name of a new pod of a task, in this state; `status` is of its `.status`."""
+async def put_pod(
+    client: ApiKubeClient, metadata: bytes, group: str = "head", *, beside: Sequence[str] = (), **status: Any
+) -> str:
+    """The name of a new pod of a task, in this state; `status` is of its `.status`, `beside` names more containers."""
     task = json.loads(metadata)
     name = f"{task['name'][:30]}-{group}-{datetime.now(timezone.utc).strftime('%H%M%S%f')}"
     labels = {MANAGED_BY: MANAGER, ATTEMPT_KEY: attempt_key(task["output_prefix"])}
     if group != "submitter":
         kind = "head" if group == "head" else "worker"
         labels |= {"ray.io/cluster": CLUSTER, "ray.io/node-type": kind, "ray.io/group": group}
-    containers = [{"name": "ray", "image": "example/image:1"}]
+    containers = [{"name": name, "image": "example/image:1"} for name in ("ray", *beside)]
     spec = {"containers": containers, "automountServiceAccountToken": False, "restartPolicy": "Never"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
     await client.create(PODS, task["namespace"], pod)

@@ -19,7 +19,7 @@ from flytekitplugins.kuberay.kube.client import ALL
 from flytekitplugins.kuberay.settings import parse_settings
 from tests.api import ApiServer
 
-from .pods import UP, moment, provisioned, put_event, put_pod, ready, write_pod
+from .pods import COMING, UP, moment, provisioned, put_event, put_pod, ready, write_pod
 from .results import Denied, put_error, put_outputs
 from .samples import flyte_task
 from .seam import Seam
@@ -220,6 +220,20 @@ class TestViewsThatLag:
         await put_pod(client, metadata, phase="Failed", reason="Evicted")
         await write_status(client, metadata, **{**UP, "rayClusterName": "train-c2"}, jobId="j")
         assert (await caller.becomes(metadata, RUNNING)).phase == RUNNING
+
+
+async def test_a_success_that_we_declare_stays_one(caller: Caller, client: ApiKubeClient, namespace: str) -> None:
+    """Of a job that SidecarMode ended before its workers: its RayJob is deleted, so that no status tells it again."""
+    metadata = await caller.create(flyte_task(namespace))
+    await write_status(client, metadata, **COMING)
+    done = {"name": "ray-job-submitter", "ready": False, "restartCount": 0, "image": "", "imageID": ""}
+    terminated = {"exitCode": 0, "startedAt": moment(), "finishedAt": moment()}
+    state: dict[str, Any] = {"phase": "Running", "containerStatuses": [{**done, "state": {"terminated": terminated}}]}
+    await put_pod(client, metadata, beside=["ray-job-submitter"], **state)
+    assert (await caller.becomes(metadata, SUCCEEDED)).phase == SUCCEEDED
+    assert await gone(client, metadata)
+    await asyncio.sleep(0.2)
+    assert (await caller.get(metadata)).phase == SUCCEEDED
 
 
 async def test_a_gone_rayjob_waits_for_a_store_that_tells_nothing(

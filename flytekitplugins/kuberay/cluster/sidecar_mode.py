@@ -43,12 +43,8 @@ def early_end(job: JobView, pods: Sequence[PodView], results: Results, *, has_ou
 
 def has_begun(job: JobView, pods: Sequence[PodView]) -> bool:
     """Whether the user's code may have begun: the cluster was up, or the submitter did not wait for that."""
-    return job.provisioned is not None or job.started is not None or is_handing_over(pods)
-
-
-def is_handing_over(pods: Sequence[PodView]) -> bool:
-    """Whether the submitter in a head pod is at work, or was."""
-    return any(submitter.has_started for _, submitter in _heads(pods))
+    was_submitted = any(submitter.has_started for _, submitter in _heads(pods))
+    return job.provisioned is not None or job.started is not None or was_submitted
 
 
 def _heads(pods: Sequence[PodView]) -> list[tuple[PodView, ContainerView]]:

@@ -29,7 +29,7 @@ from .diagnosis import (
 )
 from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
 from .pods import SUBMITTER, PodView
-from .sidecar_mode import early_end, is_handing_over
+from .sidecar_mode import early_end
 from .status import JobView
 
 _MOST_LINES = 3
@@ -149,19 +149,24 @@ def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: date
             lost = submitter_end(pods, now, _SUBMITTER_GRACE)
         if lost:
             return Verdict(TaskExecution.RETRYABLE_FAILED, f"the job can't go on: {lost}", ours=True)
-    if deadlines.run is not None and job.started is not None and now - job.started > deadlines.run:
+    began = job.started or (_handed_over(pods or ()) if job.is_unsubmitted else None)
+    if deadlines.run is not None and began is not None and now - began > deadlines.run:
         text = f"the job ran longer than its run deadline of {format_duration(deadlines.run)}"
         return Verdict(TaskExecution.FAILED, text, ours=True)
     return None
 
 
-def _start_clock(job: JobView, pods: Sequence[PodView]) -> datetime | None:
-    """Since when the job could have started; None while it is suspended, retried or runs.
+def _handed_over(pods: Sequence[PodView]) -> datetime | None:
+    """Since when a submitter's pod is up; None where there is none.
 
-    A submitter that is up has handed it over, or ends badly: it may run though KubeRay can't ask Ray for it.
+    It hands the job over or ends badly, though KubeRay may not be able to ask Ray. One in the head's pod may wait on.
     """
-    is_handed_over = is_handing_over(pods) or any(pod.group == SUBMITTER and pod.ready for pod in pods)
-    if job.deployment in ("Initializing", "Waiting") or (job.is_unsubmitted and not is_handed_over):
+    return min((pod.since for pod in pods if pod.group == SUBMITTER and pod.ready), default=None)
+
+
+def _start_clock(job: JobView, pods: Sequence[PodView]) -> datetime | None:
+    """Since when the job could have started; None while it is suspended, retried or runs."""
+    if job.deployment in ("Initializing", "Waiting") or (job.is_unsubmitted and _handed_over(pods) is None):
         return job.initialized or job.created
     unseen = not job.deployment and not job.suspended and job.initialized is None  # MultiKueue copies a status late
     return job.created if unseen and not job.elsewhere else None

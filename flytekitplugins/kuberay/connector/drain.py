@@ -47,7 +47,7 @@ class Calls:
             self._ending = asyncio.create_task(self._end())
 
     def _is_idle(self) -> bool:
-        return not self._running and not self._hurry()
+        return not self._hurry() and not self._running
 
     async def _end(self) -> None:
         for _ in range(int(_LONGEST_SECONDS / _PAUSE_SECONDS)):

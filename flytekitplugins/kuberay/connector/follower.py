@@ -176,10 +176,14 @@ class Follower:
             what = "the RayJob is gone" if seen.job is None else seen.verdict.message
             text = f"{what}, what became of the task is not known yet: {seen.results.unreadable}"
             return self._shown(Verdict(TaskExecution.RUNNING, text), seen.job, seen.pods)
-        if seen.verdict.phase not in FAILURES and seen.results.error is None:
-            return self._shown(seen.verdict, seen.job, seen.pods)
-        end = self._memory_of(metadata).end = await self._end(metadata, seen)
-        return end
+        if seen.verdict.phase in FAILURES or seen.results.error is not None:
+            look = await self._end(metadata, seen)
+        else:
+            look = self._shown(seen.verdict, seen.job, seen.pods)
+            if not seen.verdict.ours:
+                return look
+        self._memory_of(metadata).end = look  # the RayJob of an end of ours is deleted, and tells it no more
+        return look
 
     async def _end(self, metadata: JobMetadata, seen: _Seen) -> Look:
         """A bad end, which leaves its capsule; one that an earlier look left may hold more than there is now."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
 from ..errors import Problem
 from .protojson import whole
@@ -39,9 +40,16 @@ TextDumper.add_representer(str, represent_text)
 class _JsonLoader(yaml.SafeLoader):
     """Reads as KubeRay's reader does, on its way to JSON.
 
-    What JSON has no word for is text, as dates, `=` and `<<`; what has a tag of somebody's own counts by its form, as
-    the tuples that `yaml.dump` writes.
+    What JSON has no word for is text, as dates, `12:30`, `=` and `<<`; what has a tag of somebody's own counts by its
+    form, as the tuples that `yaml.dump` writes. Plain `y`, `1e5` and `0o17` stay the texts that Python's writers mean.
     """
+
+    @override
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        if None in mapping:
+            raise yaml.constructor.ConstructorError(None, None, "a null key", node.start_mark)
+        return mapping
 
 
 def _construct_by_form(
@@ -57,11 +65,14 @@ def _construct_by_form(
     return text
 
 
-def _construct_binary(loader: _JsonLoader, node: yaml.ScalarNode) -> str:
-    return loader.construct_yaml_binary(node).decode(errors="replace")
+def _construct_number(loader: _JsonLoader, node: yaml.ScalarNode) -> float | str:
+    if ":" in node.value:
+        return str(node.value)
+    return loader.construct_yaml_int(node) if node.tag.endswith(":int") else loader.construct_yaml_float(node)
 
 
-_JsonLoader.add_constructor("tag:yaml.org,2002:binary", _construct_binary)
+for _type in ("int", "float"):
+    _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_type}", _construct_number)
 for _type in ("timestamp", "value", "merge", "set", "omap", "pairs"):
     _JsonLoader.add_constructor(f"tag:yaml.org,2002:{_type}", _construct_by_form)
 _JsonLoader.add_constructor(None, _construct_by_form)
@@ -125,9 +136,9 @@ def _size(node: yaml.Node, known: dict[int, float]) -> float:
     """The nodes of a document with its aliases written out; infinite where one holds itself."""
     if id(node) in known:
         return known[id(node)]
-    known[id(node)] = math.inf  # for whoever meets it below itself
     if isinstance(node, yaml.ScalarNode):
         return 1
+    known[id(node)] = math.inf  # for whoever meets it below itself
     below = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
     known[id(node)] = 1 + sum(_size(each, known) for each in below if isinstance(each, yaml.Node))
     return known[id(node)]
