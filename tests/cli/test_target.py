@@ -11,7 +11,7 @@ from flytekitplugins.kuberay.kube import ApiKubeClient
 from tests.api import ApiServer, fresh_namespace
 from tests.cli.running import Ended
 from tests.kube.samples import rayjob
-from tests.kube.scripted import ScriptedServer, failure
+from tests.kube.scripted import Reply, ScriptedServer, failure
 
 from .tasks import Command, Tasks, our_job
 
@@ -104,28 +104,31 @@ async def test_an_empty_execution(command: Command) -> None:
     assert await command("status", "--execution", "") == Ended(2, "", expected)
 
 
-async def test_who_may_not_look_everywhere(command: Command, server: ScriptedServer, scripted_cluster: str) -> None:
-    """Is told to name the namespace."""
-    server.replies += [failure(404, "NotFound", "no", name="x"), failure(403, "Forbidden", "you cannot list them all")]
-    ended = await command("status", "x", "--kubeconfig", scripted_cluster)
-    assert (ended.status, ended.out) == (1, "")
-    assert ended.err.startswith(
-        "error: there is no RayJob x in namespace default, and you may not look everywhere; write NAMESPACE/NAME:"
-        " list rayjobs.ray.io: you cannot list them all"
-    )
-
-
-async def test_who_may_not_look_in_the_kubeconfigs_namespace(
-    command: Command, server: ScriptedServer, scripted_cluster: str
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        pytest.param(
+            [failure(404, "NotFound", "no", name="x"), failure(403, "Forbidden", "you cannot list them all")],
+            "error: there is no RayJob x in namespace default, and you may not look everywhere; write NAMESPACE/NAME:"
+            " list rayjobs.ray.io: you cannot list them all",
+            id="everywhere",
+        ),
+        pytest.param(
+            [failure(403, "Forbidden", "you cannot get it")],
+            "error: you may not look in namespace default, the kubeconfig's; write NAMESPACE/NAME: "
+            "get rayjobs.ray.io x in namespace default: you cannot get it",
+            id="in the kubeconfig's namespace",
+        ),
+    ],
+)
+async def test_who_may_not_look_there(
+    command: Command, server: ScriptedServer, scripted_cluster: str, replies: list[Reply], expected: str
 ) -> None:
-    """Is told so: the name may be of another one."""
-    server.replies += [failure(403, "Forbidden", "you cannot get it")]
+    """Is told to name the namespace: the name may be of another one."""
+    server.replies += replies
     ended = await command("status", "x", "--kubeconfig", scripted_cluster)
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err.startswith(
-        "error: you may not look in namespace default, the kubeconfig's; write NAMESPACE/NAME: "
-        "get rayjobs.ray.io x in namespace default: you cannot get it"
-    )
+    assert ended.err.startswith(expected)
 
 
 async def test_who_may_not_look_everywhere_for_an_execution(

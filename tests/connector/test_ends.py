@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,33 +236,37 @@ async def test_a_success_that_we_declare_stays_one(caller: Caller, client: ApiKu
     assert (await caller.get(metadata)).phase == SUCCEEDED
 
 
-async def test_a_gone_rayjob_waits_for_a_store_that_tells_nothing(
-    api_server: ApiServer, client: ApiKubeClient, namespace: str
-) -> None:
-    """For some minutes: it may have succeeded, and its ttl be over."""
+@pytest.fixture
+async def denied(api_server: ApiServer) -> AsyncIterator[Caller]:
+    """A caller of a connector that may not read the store."""
     seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
     async with serving(service_over(seam, results=Denied())) as caller:
-        metadata = await caller.create(flyte_task(namespace))
-        await client.delete(RAYJOBS, namespace, json.loads(metadata)["name"])
-        await asyncio.sleep(0.2)
-        resource = await caller.get(metadata)
+        yield caller
+
+
+async def test_a_gone_rayjob_waits_for_a_store_that_tells_nothing(
+    denied: Caller, client: ApiKubeClient, namespace: str
+) -> None:
+    """For some minutes: it may have succeeded, and its ttl be over."""
+    metadata = await denied.create(flyte_task(namespace))
+    await client.delete(RAYJOBS, namespace, json.loads(metadata)["name"])
+    await asyncio.sleep(0.2)
+    resource = await denied.get(metadata)
     assert resource.phase == RUNNING
     assert "the RayJob is gone, what became of the task is not known yet: PermissionError: denied" in resource.message
 
 
 async def test_a_lost_head_waits_for_a_store_that_tells_nothing(
-    api_server: ApiServer, client: ApiKubeClient, namespace: str
+    denied: Caller, client: ApiKubeClient, namespace: str
 ) -> None:
     """The job may have been done before; the RayJob stays meanwhile."""
-    seam = Seam(await ApiKubeClient.open(api_server.kubeconfig))
-    async with serving(service_over(seam, results=Denied())) as caller:
-        metadata = await caller.create(flyte_task(namespace))
-        head = await put_pod(client, metadata, **ready())
-        await write_status(client, metadata, **UP, **TO_COME)
-        assert (await caller.becomes(metadata, RUNNING)).phase == RUNNING
-        await write_pod(client, metadata, head, phase="Failed", reason="Evicted")
-        await asyncio.sleep(0.3)
-        resource = await caller.get(metadata)
+    metadata = await denied.create(flyte_task(namespace))
+    head = await put_pod(client, metadata, **ready())
+    await write_status(client, metadata, **UP, **TO_COME)
+    assert (await denied.becomes(metadata, RUNNING)).phase == RUNNING
+    await write_pod(client, metadata, head, phase="Failed", reason="Evicted")
+    await asyncio.sleep(0.3)
+    resource = await denied.get(metadata)
     assert resource.phase == RUNNING
     assert "Evicted" in resource.message
     assert "what became of the task is not known yet: PermissionError: denied" in resource.message

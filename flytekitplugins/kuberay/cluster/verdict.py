@@ -75,12 +75,13 @@ def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, setting
     job = sight.job
     if job is None:
         return plain
+    sight = replace(sight, pods=_pods_of(job, sight.pods))
     if needs_results(job):
-        return _with_ends(plain, job, _pods_of(job, sight.pods), sight.results, now)
+        return _with_ends(plain, job, sight.pods, sight.results, now)
     waiting = waiting_of(job, sight.pods)
     declared = None
     if not job.going:
-        early = early_end(job, _pods_of(job, sight.pods) or (), sight.results, has_outputs=has_outputs)
+        early = early_end(job, sight.pods or (), sight.results, has_outputs=has_outputs)
         declared = early or _declared(job, sight, waiting, deadlines, settings, now)
     if declared is not None:
         told = replace(declared, message=declared.message + _stages(job, now))
@@ -132,7 +133,7 @@ def _declared(
             phase = TaskExecution.FAILED if is_permanent(each) else TaskExecution.RETRYABLE_FAILED
             what = "the job could not be submitted" if each.group == SUBMITTER else "the cluster did not come up"
             return Verdict(phase, f"{what}: {text}", ours=True)
-    since = _start_clock(job, _pods_of(job, sight.pods) or ())
+    since = _start_clock(job, sight.pods or ())
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
         late = f"the job did not start within its start deadline of {format_duration(deadlines.start)}"
         text = text or ("the cluster is up, but the job was not handed over" if job.is_unsubmitted else "")
@@ -142,7 +143,7 @@ def _declared(
 
 def _declared_in_run(job: JobView, sight: Sight, deadlines: Deadlines, now: datetime) -> Verdict | None:
     """The same of a job under way: what it can't go on without is gone, or it takes too long."""
-    pods = _pods_of(job, sight.pods)
+    pods = sight.pods
     if pods is not None and not job.outlives_head:
         lost = head_loss(pods, job.provisioned or job.started) or autoscaler_end(pods)
         if not lost and job.job != "RUNNING":  # one that runs needs no submitter: only its log was cut

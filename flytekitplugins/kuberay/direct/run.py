@@ -23,8 +23,8 @@ from typing_extensions import override
 from ..cluster.names import job_name
 from ..cluster.phase import FAILURES, Verdict
 from ..cluster.progress import progress_of
-from ..connector.messages import UnansweredError
 from ..connector.follower import Look
+from ..connector.messages import UnansweredError
 from ..connector.metadata import JobMetadata
 from ..errors import KubeRayError
 from ..wire import FlyteTask, from_template
