@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import output_of
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parent.parent
 UV = ROOT / "tools" / "uv"
@@ -87,14 +87,6 @@ def arguments_of(instruction: str) -> list[str]:
     return [argument for word, argument in dockerfile() if word == instruction]
 
 
-def free_port() -> int:
-    """A port that nothing listens on just now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
-
-
 def test_the_namespace_is_shared() -> None:
     """flytekitplugins/ has no __init__.py: with one, other plugins' modules could not be found (PEP 420)."""
     assert not ROOT.joinpath("flytekitplugins", "__init__.py").exists()
@@ -157,8 +149,8 @@ def test_the_image_serves(tmp_path: Path) -> None:
         elif word == "RUN" and argument.startswith("pip "):
             output_of("bash", "-ec", argument, cwd=context, env=env)
 
-    port = free_port()
-    ports = {"8000": str(port), "9090": str(free_port())}
+    port, metrics = free_ports(2)
+    ports = {"8000": str(port), "9090": str(metrics)}
     command = [ports.get(each, each) for each in json.loads(arguments_of("CMD")[0])]
     address = f"127.0.0.1:{port}"
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as served:

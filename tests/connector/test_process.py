@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,20 +18,12 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient
 from tests.api import ApiServer
+from tests.ports import free_ports
 
 from .samples import flyte_task
 from .serving import Caller, calling, service_over, serving, write_status
 
 PYFLYTE = Path(sys.executable).with_name("pyflyte")
-
-
-def free_ports(count: int) -> list[int]:
-    """That many ports on which nothing listens."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ import functools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,12 +24,17 @@ import pytest
 from flytekitplugins.kuberay.cluster.entrypoint import format_entrypoint
 from flytekitplugins.kuberay.cluster.submit_command import submit_command
 from tests.command import output_of
+from tests.ports import free_ports
 from tests.submission import expanded, kuberay_submit_command
 
 pytestmark = pytest.mark.e2e
 
 JOB_ENDS_WITHIN = 120  # seconds
 INSTALLED, OLDER = "installed", "2.40.0"
+PORTS = [
+    *["dashboard-port", "port", "ray-client-server-port", "dashboard-agent-listen-port"],
+    *["dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port"],
+]
 UV = Path(__file__).parents[2] / "tools" / "uv"
 HOSTILE = [
     *["", " ", "two  words", "tab\there", "line\nbreak", "break at the end\n", "carriage\rreturn\r\n", "back\\\nslash"],
@@ -87,13 +91,6 @@ def http_mode(cluster: Cluster, job: str, argv: list[str]) -> None:
         assert answer.status == 200
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def _job_status(address: str, job: str) -> str:
     with urllib.request.urlopen(f"{address}/api/jobs/{job}") as answer:
         return str(json.load(answer)["status"])
@@ -145,17 +142,17 @@ def clusters(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Cluster
 
 @contextmanager
 def _head(environment: dict[str, str]) -> Iterator[Cluster]:
-    dashboard, *ports = (_free_port() for _ in range(4))
-    gcs, agent, client = ports
+    """A head with ports of ours: one that loses an agent's port to another connection never takes a job."""
+    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
     with tempfile.TemporaryDirectory(prefix="ray-") as folder:  # pytest's is too deep for Ray's sockets
-        options = ["--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--port={gcs}", "--num-cpus=1"]
-        options += [f"--dashboard-agent-listen-port={agent}", f"--ray-client-server-port={client}"]
-        options += ["--node-ip-address=127.0.0.1", f"--temp-dir={folder}", "--object-store-memory=80000000"]
+        options = ["--dashboard-host=127.0.0.1", "--node-ip-address=127.0.0.1", f"--temp-dir={folder}"]
+        options += ["--num-cpus=1", "--object-store-memory=80000000"]
+        options += [f"--{name}={port}" for name, port in ports.items()]
         program = shutil.which("ray", path=environment["PATH"])
         assert program is not None
         head = subprocess.Popen([program, "start", "--head", "--block", *options], env=environment)
         try:
-            address = f"http://127.0.0.1:{dashboard}"
+            address = f"http://127.0.0.1:{ports['dashboard-port']}"
             _wait(lambda: _takes_jobs(address))
             yield Cluster(address, environment)
         finally:
