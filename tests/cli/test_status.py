@@ -21,11 +21,13 @@ NO_IMAGE = 'Back-off pulling image "none:1"'
 FAILED = {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed", "rayClusterName": CLUSTER}
 FACTS = [["task", "wf.train"], ["execution", "p/d/f0, node n0, attempt 0"]]
 _TIMES = re.compile(r"\b\d+s\b|\b\d+:\d\d:?\d*\b")
+_QUEUED = re.compile(r" \(queued \d+s\)")  # of an end that is seen a second after the creation
 
 
 def cells_of(text: str) -> list[list[str]]:
     """The lines, each by its columns, and times as TIME."""
-    return [re.split(r"\s{2,}", _TIMES.sub("TIME", line).strip()) for line in text.splitlines() if line]
+    lines = _TIMES.sub("TIME", _QUEUED.sub("", text)).splitlines()
+    return [re.split(r"\s{2,}", line.strip()) for line in lines if line]
 
 
 async def test_a_task_that_waits(command: Command, tasks: Tasks) -> None:
