@@ -11,7 +11,7 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from flytekitplugins.kuberay.cluster.diagnosis import Trouble
 from flytekitplugins.kuberay.cluster.phase import Results, UserError, Verdict
-from flytekitplugins.kuberay.cluster.pods import PodView, pod_view_of
+from flytekitplugins.kuberay.cluster.pods import HEAD, SUBMITTER, WORKER, PodView, pod_view_of
 from flytekitplugins.kuberay.cluster.status import JobView, view_of
 from flytekitplugins.kuberay.cluster.verdict import Deadlines, Sight, verdict_of
 from flytekitplugins.kuberay.settings import Settings
@@ -106,12 +106,12 @@ def pod(
     ready: bool | None = None,
     **parts: Any,
 ) -> PodView:
-    """A pod of this group; `parts` are name, cluster, policy, inits, gates, conditions, deleted, or of its status."""
+    """A pod of this group; `parts` are role, name, cluster, policy, inits, gates, conditions, deleted, or of its status."""
+    role = parts.pop("role", group if group in (HEAD, SUBMITTER) else WORKER)
     name = parts.pop("name", f"{CLUSTER}-{group}-1")
-    labels = {"ray.io/cluster": parts.pop("cluster", CLUSTER), "ray.io/group": group}
-    labels["ray.io/node-type"] = "head" if group == "head" else "worker"
-    main = "ray-head" if group == "head" else "ray-worker"
-    if group == "submitter":
+    labels = {"ray.io/cluster": parts.pop("cluster", CLUSTER), "ray.io/group": group, "ray.io/node-type": role}
+    main = f"ray-{role}"
+    if role == SUBMITTER:
         labels, main = {}, "ray-job-submitter"
     shown = list(containers) or [container(main, running=created)]
     inits: Sequence[Mapping[str, Any]] = parts.pop("inits", [])

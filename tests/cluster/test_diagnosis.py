@@ -176,6 +176,15 @@ def test_pods_of_one_group_and_cause_share_a_line() -> None:
     assert [each.line(NOW) for each in waiting_groups(pods)] == ["worker group cpu (3 pods): no node (9m)"]
 
 
+def test_a_worker_group_called_head_has_a_line_of_its_own() -> None:
+    """After the head's."""
+    pods = [unschedulable("head", "no node", role="worker", since=NOW), unschedulable("head", "no node", since=NOW)]
+    assert [each.line(NOW) for each in waiting_groups(pods)] == [
+        "head: no node (0s)",
+        "worker group head: no node (0s)",
+    ]
+
+
 def test_the_head_comes_first_then_what_needs_a_person() -> None:
     """Workers wait for the head anyway."""
     pods = [
@@ -225,7 +234,7 @@ def test_a_cause_has_its_grace(cause: Cause, grace: str, default: timedelta) -> 
     """flytek8s' own settings, with their defaults."""
 
     def final(since: timedelta, settings: Settings) -> bool:
-        return is_final(Waiting("head", 1, cause, "", NOW - since), settings, NOW)
+        return is_final(Waiting("head", "head", 1, cause, "", NOW - since), settings, NOW)
 
     assert final(default, Settings())
     assert not final(default - timedelta(seconds=1), Settings())
@@ -237,7 +246,7 @@ def test_a_cause_has_its_grace(cause: Cause, grace: str, default: timedelta) -> 
 @pytest.mark.parametrize("cause", [Cause.UNSCHEDULABLE, Cause.STARTING, Cause.INIT])
 def test_what_takes_its_time_is_not_final(cause: Cause) -> None:
     """A quota, an autoscaler of nodes, a large image, data to be copied: unless the platform sets a limit."""
-    long = Waiting("head", 1, cause, "", ago(days=1), pending=True)
+    long = Waiting("head", "head", 1, cause, "", ago(days=1), pending=True)
     assert not is_final(long, Settings(), NOW)
     assert is_final(long, graces(pod_pending_timeout="12h"), NOW)
 
@@ -246,7 +255,7 @@ def test_what_takes_its_time_is_not_final(cause: Cause) -> None:
 def test_what_another_attempt_would_meet_again_is_permanent(cause: Cause) -> None:
     """As in flytek8s, where these fail and the others may be tried again."""
     permanent = cause in (Cause.INVALID_IMAGE, Cause.CONFIG, Cause.CREATE)
-    assert is_permanent(Waiting("head", 1, cause, "", NOW)) == permanent
+    assert is_permanent(Waiting("head", "head", 1, cause, "", NOW)) == permanent
 
 
 class TestTrouble:
@@ -316,6 +325,8 @@ def test_events_are_asked_for_where_no_pod_tells(pods: list[PodView], expected: 
             f"pod {CLUSTER}-head-1: container ray-head ended with exit code 0 (Completed)",
             id="a head that ended well",
         ),
+        pytest.param([pod(), pod("head", role="worker", created=NOW)], "", id="a new worker of a group called head"),
+        pytest.param([pod("head", role="worker")], "the head pod is gone", id="gone, with a worker group called head"),
     ],
 )
 def test_a_head_is_lost_or_not(pods: list[PodView], expected: str) -> None:
@@ -342,6 +353,9 @@ GRACE = timedelta(minutes=10)
             [failed("submitter", 1, since=ago(hours=1))],
             f"submitter pod {CLUSTER}-submitter-1: container ray-job-submitter ended with exit code 1",
             id="failed long ago",
+        ),
+        pytest.param(
+            [failed("submitter", 1, role="worker", since=ago(hours=1))], "", id="a worker of a group called submitter"
         ),
     ],
 )

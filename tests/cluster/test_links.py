@@ -191,6 +191,12 @@ def test_ten_workers_of_all_groups_have_a_link() -> None:
     assert names[5:] == [f"L (cpu-{index:05})" for index in range(2, 8)]
 
 
+def test_a_worker_group_may_be_called_head() -> None:
+    """Its pods stand beside the head."""
+    found = shown(settings("https://x/{{ .podName }}"), [HEAD, pod("head", role="worker", name="c-head-worker-7xk2p")])
+    assert found == {"L (head)": "https://x/train-c1-head", "L (head-7xk2p)": "https://x/c-head-worker-7xk2p"}
+
+
 @pytest.mark.parametrize(
     ("others", "expected"),
     [

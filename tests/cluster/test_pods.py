@@ -48,7 +48,7 @@ def test_a_pod_with_no_status_is_read() -> None:
     labels = {ATTEMPT_KEY: "k", "ray.io/cluster": CLUSTER, "ray.io/node-type": "worker", "ray.io/group": "cpu"}
     metadata = {"name": "p", "uid": "u", "creationTimestamp": stamp(NOW), "labels": labels}
     assert pod_view_of({"metadata": metadata}) == PodView(
-        name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, group="cpu",
+        name="p", uid="u", attempt_key="k", node="", hostname="p", cluster=CLUSTER, role="worker", group="cpu",
         phase="", reason="", message="", created=NOW,
         terminating=False, unscheduled="", since=NOW, ready=False, first="", disrupted="", containers=(),
     )  # fmt: skip

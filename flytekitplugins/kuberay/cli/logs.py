@@ -53,7 +53,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
 
 def _by_hand(snapshot: Snapshot) -> str:
     """How else the driver's log of HTTPMode can be read, which lies in a file of the head's."""
-    head = next((pod.name for pod in snapshot.pods if pod.group == HEAD and not pod.terminating), "HEAD-POD")
+    head = next((pod.name for pod in snapshot.pods if pod.role == HEAD and not pod.terminating), "HEAD-POD")
     file = f"/tmp/ray/session_latest/logs/job-driver-{snapshot.job.job_id}.log"
     return f"; else: kubectl exec --namespace {snapshot.job.namespace} {head} -- cat {file}"
 

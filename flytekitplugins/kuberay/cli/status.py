@@ -135,7 +135,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _order(status: Status) -> list[PodView]:
     """Head and submitter first, then the workers, group by group."""
-    return sorted(status.pods, key=lambda pod: (pod.group != HEAD, pod.group != SUBMITTER, pod.group, pod.name))
+    return sorted(status.pods, key=lambda pod: (pod.role != HEAD, pod.role != SUBMITTER, pod.group, pod.name))
 
 
 def _pod_cells(status: Status, pod: PodView) -> Sequence[str]:

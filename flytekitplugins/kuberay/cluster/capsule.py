@@ -52,7 +52,7 @@ def place_of(output_prefix: str) -> str:
 
 def logs_to_read(pods: Sequence[PodView], most: int = 4) -> list[LogSource]:
     """Whose logs tell most: containers that failed, then the submitter's, which is the job's own, then the head's."""
-    ranked = sorted(pods, key=lambda pod: (not _has_failed(pod), pod.group != SUBMITTER, pod.group != HEAD, pod.name))
+    ranked = sorted(pods, key=lambda pod: (not _has_failed(pod), pod.role != SUBMITTER, pod.role != HEAD, pod.name))
     found = [source for pod in ranked for source in _sources(pod)]
     return list(dict.fromkeys(found))[:most]
 
@@ -133,7 +133,7 @@ def _sources(pod: PodView) -> Iterator[LogSource]:
     """A pod's logs that tell: of containers that failed, then of the job's own, then of Ray."""
     failed = [each for each in pod.containers if each.exit_code not in (None, 0)]
     yield from (LogSource(pod.name, each.name, previous=bool(each.waiting)) for each in failed)
-    if pod.group in (HEAD, SUBMITTER):
+    if pod.role in (HEAD, SUBMITTER):
         started = [each for each in pod.containers if not each.init and (each.running or each.exit_code is not None)]
         sidecar = [each for each in started if each.name == SUBMITTER_CONTAINER]
         yield from (LogSource(pod.name, each.name) for each in (*sidecar, *started[:1]))

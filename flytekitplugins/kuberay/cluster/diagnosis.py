@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from ..settings import Settings
-from .pods import HEAD, SUBMITTER, ContainerView, PodView
+from .pods import HEAD, SUBMITTER, WORKER, ContainerView, PodView
 
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 _SECONDS = timedelta(seconds=1)
@@ -65,8 +65,9 @@ _GRACES: dict[Cause, Grace] = {
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why one group is not up."""
+    """Why one group is not up. Source: `PodView` for role and group."""
 
+    role: str
     group: str
     count: int  # of its pods that wait for this
     cause: Cause
@@ -76,7 +77,7 @@ class Waiting:
 
     def line(self, now: datetime) -> str:
         """`head: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu (3m)`."""
-        name = self.group if self.group in (HEAD, SUBMITTER) else f"worker group {self.group}"
+        name = f"worker group {self.group}" if self.role == WORKER else self.role
         many = f" ({self.count} pods)" if self.count > 1 else ""
         return f"{name}{many}: {self.text} ({format_duration(now - self.since)})"
 
@@ -92,13 +93,14 @@ class Trouble:
 
 def waiting_groups(pods: Iterable[PodView]) -> list[Waiting]:
     """Why each group is not up, head first, then what needs a person before what only takes its time."""
-    found: dict[tuple[str, Cause], list[Waiting]] = {}
+    found: dict[tuple[str, str, Cause], list[Waiting]] = {}
     for pod in pods:
         if pod.ready or pod.terminating or _is_done(pod):
             continue
         cause, text = _cause_of(pod)
         pending = pod.phase in ("", "Pending")
-        found.setdefault((pod.group, cause), []).append(Waiting(pod.group, 1, cause, text, pod.since, pending))
+        why = Waiting(pod.role, pod.group, 1, cause, text, pod.since, pending)
+        found.setdefault((pod.role, pod.group, cause), []).append(why)
     waiting = [
         replace(
             several[0],
@@ -109,7 +111,7 @@ def waiting_groups(pods: Iterable[PodView]) -> list[Waiting]:
         for several in found.values()
     ]
     order = list(Cause)
-    return sorted(waiting, key=lambda each: (each.group != HEAD, order.index(each.cause), each.group))
+    return sorted(waiting, key=lambda each: (each.role != HEAD, order.index(each.cause), each.group))
 
 
 def trouble_of(waiting: Iterable[Waiting], before: Trouble | None, now: datetime) -> Trouble | None:
@@ -166,7 +168,7 @@ def head_loss(pods: Sequence[PodView], provisioned: datetime | None) -> str:
     """
     if provisioned is None:
         return ""
-    heads = [pod for pod in pods if pod.group == HEAD]
+    heads = [pod for pod in pods if pod.role == HEAD]
     for pod in heads:
         if text := end_of_pod(pod):
             return text
@@ -196,14 +198,14 @@ def autoscaler_end(pods: Sequence[PodView]) -> str:
     """
     for pod in pods:
         ended = next((each for each in pod.containers if each.name == "autoscaler" and each.is_over), None)
-        if pod.group == HEAD and ended is not None and not pod.terminating:
+        if pod.role == HEAD and ended is not None and not pod.terminating:
             return f"pod {pod.name}: the autoscaler ended with {end_text(ended)}"
     return ""
 
 
 def submitter_end(pods: Sequence[PodView], now: datetime, grace: timedelta) -> str:
     """How the last submitter ended, longer ago than the grace; "" where one runs or none was."""
-    submitters = [pod for pod in pods if pod.group == SUBMITTER and not pod.terminating]
+    submitters = [pod for pod in pods if pod.role == SUBMITTER and not pod.terminating]
     if not submitters or any(pod.phase not in ("Succeeded", "Failed") for pod in submitters):
         return ""
     last = max(submitters, key=lambda pod: pod.created)
@@ -216,7 +218,7 @@ def pod_failures(pods: Iterable[PodView]) -> list[str]:
     What ends because it is deleted, as the pods of a cluster that is shut down, has not failed.
     """
     failed = [pod for pod in pods if pod.disrupted or not pod.terminating]
-    ranked = sorted(failed, key=lambda pod: (pod.group != HEAD, pod.group != SUBMITTER, pod.name))
+    ranked = sorted(failed, key=lambda pod: (pod.role != HEAD, pod.role != SUBMITTER, pod.name))
     return [f"{pod.group}: {text}" for pod in ranked if (text := end_of_pod(pod))]
 
 
@@ -231,14 +233,14 @@ def end_of_pod(pod: PodView) -> str:
             f"pod {pod.name}: {why or (f'container {ended.name} ended with {end_text(ended)}' if ended else 'failed')}"
         )
     ray = ray_container(pod)
-    if ray is not None and ray.exit_code is not None and (ray.exit_code or pod.group != SUBMITTER):
+    if ray is not None and ray.exit_code is not None and (ray.exit_code or pod.role != SUBMITTER):
         return f"pod {pod.name}: container {ray.name} ended with {end_text(ray)}"
     return ""
 
 
 def _is_done(pod: PodView) -> bool:
     """Whether nobody waits for it: after a submitter that failed comes the next one of its Job, or KubeRay's word."""
-    return pod.phase == "Succeeded" or (pod.group == SUBMITTER and pod.phase == "Failed")
+    return pod.phase == "Succeeded" or (pod.role == SUBMITTER and pod.phase == "Failed")
 
 
 def ray_container(pod: PodView) -> ContainerView | None:

@@ -125,12 +125,12 @@ def _links(template: TemplateLogPlugin | None, values: Mapping[str, str], source
 
 def _sources(job: JobView, pods: Iterable[PodView]) -> Iterator[_Source]:
     """The head and the submitter that count now, then some workers, of all groups in turn."""
-    groups: dict[str, list[PodView]] = {HEAD: [], SUBMITTER: []}
+    groups: dict[tuple[str, str], list[PodView]] = {}
     for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
         if pod.cluster in ("", job.cluster):
-            groups.setdefault(pod.group, []).append(pod)
+            groups.setdefault((pod.role, pod.group), []).append(pod)
     for kind in (HEAD, SUBMITTER):
-        if found := groups.pop(kind):
+        if found := groups.pop((kind, kind), []):
             yield from _main_sources(kind, max(found, key=lambda pod: (not pod.terminating, pod.created)))
     workers = filter(None, chain.from_iterable(zip_longest(*groups.values())))
     for pod in islice(workers, _MOST_WORKERS):

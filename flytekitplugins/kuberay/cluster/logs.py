@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ..wire import Manifest
 from .capsule import LogSource
-from .pods import HEAD, SUBMITTER, ContainerView, PodView
+from .pods import HEAD, SUBMITTER, WORKER, ContainerView, PodView
 from .status import JobView
 from .submitter import SUBMITTER_CONTAINER
 
-DRIVER, WORKER = "driver", "worker"
+DRIVER = "driver"
 WHICH = (DRIVER, HEAD, WORKER, SUBMITTER)
 
 
@@ -78,11 +78,11 @@ def log_sources(which: str, mode: str, pods: Iterable[PodView]) -> list[LogSourc
     if which in (DRIVER, SUBMITTER):
         if mode == "HTTPMode":
             return []
-        group = HEAD if mode == "SidecarMode" else SUBMITTER
-        return _sources([pod for pod in newest if pod.group == group], SUBMITTER_CONTAINER)[:1]
+        role = HEAD if mode == "SidecarMode" else SUBMITTER
+        return _sources([pod for pod in newest if pod.role == role], SUBMITTER_CONTAINER)[:1]
     if which == HEAD:
-        return _sources([pod for pod in newest if pod.group == HEAD])[:1]
-    workers = [pod for pod in newest if pod.group not in (HEAD, SUBMITTER)]
+        return _sources([pod for pod in newest if pod.role == HEAD])[:1]
+    workers = [pod for pod in newest if pod.role == WORKER]
     return _sources(sorted(workers, key=lambda pod: (pod.group, pod.name)))
 
 
@@ -99,4 +99,4 @@ def _sources(pods: Sequence[PodView], name: str = "") -> list[LogSource]:
 def _container(pod: PodView, name: str) -> ContainerView | None:
     own = [each for each in pod.containers if not each.init]
     named = [each for each in own if each.name == name]
-    return next(iter(named if name and pod.group == HEAD else named or own), None)
+    return next(iter(named if name and pod.role == HEAD else named or own), None)

@@ -13,8 +13,7 @@ from .names import ATTEMPT_KEY
 from .redaction import redacted, secrets_of
 from .status import parse_time, read_time
 
-HEAD = "head"
-SUBMITTER = "submitter"
+HEAD, WORKER, SUBMITTER = "head", "worker", "submitter"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,8 @@ class PodView:
     node: str  # "" until it has one
     hostname: str
     cluster: str  # the RayCluster; "" for a submitter
-    group: str  # head, submitter, or the worker group's name
+    role: str  # head, worker or submitter
+    group: str  # a worker group's name, which the user chooses: also head, say; of others the role
     phase: str
     reason: str
     message: str
@@ -77,6 +77,7 @@ def pod_view_of(manifest: Manifest) -> PodView:
     labels = metadata.get("labels") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or []}
     created = parse_time(metadata["creationTimestamp"])
+    role = labels.get("ray.io/node-type") or SUBMITTER
     changed = [moment for each in conditions.values() if (moment := read_time(each.get("lastTransitionTime")))]
     return PodView(
         name=metadata["name"],
@@ -85,7 +86,8 @@ def pod_view_of(manifest: Manifest) -> PodView:
         node=spec.get("nodeName", ""),
         hostname=spec.get("hostname") or metadata["name"],
         cluster=labels.get("ray.io/cluster", ""),
-        group=_group_of(labels),
+        role=role,
+        group=labels.get("ray.io/group", "") if role == WORKER else role,
         phase=status.get("phase", ""),
         reason=status.get("reason", ""),
         message=_short(status.get("message", "")),
@@ -98,13 +100,6 @@ def pod_view_of(manifest: Manifest) -> PodView:
         disrupted=_disruption(conditions.get("DisruptionTarget")),
         containers=tuple(_containers(manifest, status)),
     )
-
-
-def _group_of(labels: Mapping[str, str]) -> str:
-    kind = labels.get("ray.io/node-type", "")
-    if kind == "worker":
-        return labels.get("ray.io/group", "")
-    return HEAD if kind == HEAD else SUBMITTER
 
 
 def _unscheduled(manifest: Manifest, condition: Mapping[str, str] | None) -> str:

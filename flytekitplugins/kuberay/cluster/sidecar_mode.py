@@ -14,7 +14,7 @@ from flyteidl.core.execution_pb2 import TaskExecution
 
 from .diagnosis import end_of_pod, end_text
 from .phase import Results, Verdict, success
-from .pods import HEAD, SUBMITTER, ContainerView, PodView
+from .pods import HEAD, WORKER, ContainerView, PodView
 from .status import JobView
 from .submitter import SUBMITTER_CONTAINER
 
@@ -49,7 +49,7 @@ def has_begun(job: JobView, pods: Sequence[PodView]) -> bool:
 
 def _heads(pods: Sequence[PodView]) -> list[tuple[PodView, ContainerView]]:
     """The head pods that have a submitter, with it."""
-    heads = [(pod, each) for pod in pods if pod.group == HEAD for each in pod.containers]
+    heads = [(pod, each) for pod in pods if pod.role == HEAD for each in pod.containers]
     return [(pod, each) for pod, each in heads if each.name == SUBMITTER_CONTAINER]
 
 
@@ -60,5 +60,5 @@ def _loss(head: PodView, submitter: ContainerView, pods: Sequence[PodView]) -> s
     """
     if submitter.has_started and (head.terminating or head.phase == "Failed"):
         return end_of_pod(head) or f"head pod {head.name} is being deleted"
-    older = any(pod.created < head.created for pod in pods if pod.group not in (HEAD, SUBMITTER))
+    older = any(pod.created < head.created for pod in pods if pod.role == WORKER)
     return f"pod {head.name} is a new head, the one that may have run the job is gone" if older else ""

@@ -95,7 +95,7 @@ def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
         return waiting_groups(_pods_of(job, pods) or ())
     if job.is_unsubmitted:
         waiting = waiting_groups(_pods_of(job, pods) or ())
-        return [each for each in waiting if each.group == SUBMITTER and each.cause is not Cause.STARTING]
+        return [each for each in waiting if each.role == SUBMITTER and each.cause is not Cause.STARTING]
     return []
 
 
@@ -131,7 +131,7 @@ def _declared(
     for each in waiting:
         if is_final(each, settings, now, sight.trouble):
             phase = TaskExecution.FAILED if is_permanent(each) else TaskExecution.RETRYABLE_FAILED
-            what = "the job could not be submitted" if each.group == SUBMITTER else "the cluster did not come up"
+            what = "the job could not be submitted" if each.role == SUBMITTER else "the cluster did not come up"
             return Verdict(phase, f"{what}: {text}", ours=True)
     since = _start_clock(job, sight.pods or ())
     if deadlines.start is not None and since is not None and now - since > deadlines.start:
@@ -162,7 +162,7 @@ def _handed_over(pods: Sequence[PodView]) -> datetime | None:
 
     It hands the job over or ends badly, though KubeRay may not be able to ask Ray. One in the head's pod may wait on.
     """
-    return min((pod.since for pod in pods if pod.group == SUBMITTER and pod.ready), default=None)
+    return min((pod.since for pod in pods if pod.role == SUBMITTER and pod.ready), default=None)
 
 
 def _start_clock(job: JobView, pods: Sequence[PodView]) -> datetime | None:
@@ -223,7 +223,7 @@ def _head_lost_before(job: JobView, pods: Sequence[PodView]) -> str:
     """
     if job.job != "RUNNING" or job.reason != "SubmissionFailed":
         return ""
-    stands = any(pod.group != SUBMITTER and not pod.terminating for pod in pods)
+    stands = any(pod.role != SUBMITTER and not pod.terminating for pod in pods)
     return head_loss(pods, job.provisioned or job.started) if stands else ""
 
 

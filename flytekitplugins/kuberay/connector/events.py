@@ -45,7 +45,7 @@ def pending_pods(job: JobView | None, pods: Sequence[PodView]) -> list[str] | No
     if job is None or needs_results(job):
         return None
     if job.deployment == "Running":  # a Job whose pod is refused has none
-        return [] if job.is_unsubmitted and not any(pod.group == SUBMITTER for pod in pods) else None
+        return [] if job.is_unsubmitted and not any(pod.role == SUBMITTER for pod in pods) else None
     return unexplained(pods)
 
 
