@@ -48,7 +48,8 @@ OLD = failed("submitter", 1, name="old", created=ago(minutes=10))
             id="all workers, group by group",
         ),
         pytest.param(
-            "worker", "K8sJobMode", (SUBMITTER, pod("submitter", role="worker", name="w")), [LogSource("w", "ray-worker")],
+            "worker", "K8sJobMode", (SUBMITTER, pod("submitter", role="worker", name="w")),
+            [LogSource("w", "ray-worker")],
             id="those of a group called submitter too",
         ),
         pytest.param(
