@@ -106,7 +106,7 @@ def pod(
     ready: bool | None = None,
     **parts: Any,
 ) -> PodView:
-    """A pod of this group; `parts` are role, name, cluster, policy, inits, gates, conditions, deleted, of its status."""
+    """A pod of this group; `parts` are role, name, cluster, policy, inits, gates, conditions, deleted, or status's."""
     role = parts.pop("role", group if group in (HEAD, SUBMITTER) else WORKER)
     name = parts.pop("name", f"{CLUSTER}-{group}-1")
     labels = {"ray.io/cluster": parts.pop("cluster", CLUSTER), "ray.io/group": group, "ray.io/node-type": role}

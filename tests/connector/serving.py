@@ -73,8 +73,8 @@ class Caller:
         return resource
 
     async def becomes(self, metadata: bytes, phase: TaskExecution.Phase) -> Resource:
-        """What the connector says of a task as soon as it is of that phase, or after 5 s: the watch takes moments."""
-        for _ in range(100):
+        """What the connector says of a task as soon as it is of that phase, or after 20 s: the watch takes moments."""
+        for _ in range(400):
             resource = await self.get(metadata)
             if resource.phase == phase:
                 break

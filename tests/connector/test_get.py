@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
+from typing_extensions import override
 
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
-from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, Forbidden
+from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, Forbidden, KubeClient, Manifest, Resource
 from tests.api import ApiServer
 
 from .results import put_error, put_outputs
 from .samples import flyte_task
 from .seam import Seam
-from .serving import Caller, job_of, service_over, serving, write_status
+from .serving import IMPATIENT, Caller, job_of, service_over, serving, write_status
 
 QUEUED, INITIALIZING, RUNNING = TaskExecution.QUEUED, TaskExecution.INITIALIZING, TaskExecution.RUNNING
 SUCCEEDED, FAILED, RETRYABLE = TaskExecution.SUCCEEDED, TaskExecution.FAILED, TaskExecution.RETRYABLE_FAILED
@@ -120,6 +121,37 @@ async def test_a_rayjob_that_is_gone_is_judged_by_its_result_files(
     if left == "error":
         put_error(task.output_prefix, "USER:ValueError", "no luck")
     assert (await caller.becomes(metadata, phase)).phase == phase
+
+
+class Held(Seam):
+    """A seam whose direct reads of an object wait while it is held."""
+
+    def __init__(self, inner: KubeClient) -> None:
+        super().__init__(inner)
+        self.free = asyncio.Event()
+
+    @override
+    async def get(self, resource: Resource, namespace: str | None, name: str, *, timeout: float = 5.0) -> Manifest:
+        await self.free.wait()
+        return await super().get(resource, namespace, name, timeout=timeout)
+
+
+async def test_an_answer_that_takes_long_keeps_the_phase(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str
+) -> None:
+    """A late answer counts as a failed one."""
+    held = Held(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(held, IMPATIENT)) as caller:
+        metadata = await caller.create(flyte_task(namespace))
+        await write_status(client, metadata, jobDeploymentStatus="Initializing")
+        await caller.becomes(metadata, INITIALIZING)
+        await client.delete(RAYJOBS, namespace, json.loads(metadata)["name"])
+        resource = await caller.get(metadata)
+        while "it takes long" not in resource.message:  # until the watch knows, too
+            resource = await caller.get(metadata)
+        assert resource.phase == INITIALIZING
+        held.free.set()
+        assert (await caller.becomes(metadata, RETRYABLE)).phase == RETRYABLE
 
 
 class TestWhileTheClusterIsAway:

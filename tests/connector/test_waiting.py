@@ -96,7 +96,7 @@ async def test_a_complaint_of_kuberay_about_itself_is_not_told(
 
 
 async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, namespace: str) -> None:
-    """Kueue's event about the Workload that it made of the RayJob, which needs no right beyond events."""
+    """Kueue's event about the Workload that it made of the RayJob, which needs no right beyond events; till it goes."""
     metadata = await caller.create(flyte_task(namespace))
     name = json.loads(metadata)["name"]
     await client.patch(RAYJOBS, namespace, name, {"spec": {"suspend": True}})
@@ -108,6 +108,9 @@ async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, name
         WAITING,
         "it is suspended, waiting for its queue: Pending: no quota for cpu",
     )
+    await client.patch(RAYJOBS, namespace, name, {"spec": {"suspend": False}})
+    await write_status(client, metadata, **COMING)
+    assert await told(caller, metadata, INITIALIZING) == (INITIALIZING, "the Ray cluster is starting")
 
 
 async def test_a_volume_that_is_not_there_is_told(caller: Caller, client: ApiKubeClient, namespace: str) -> None:

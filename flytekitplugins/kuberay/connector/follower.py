@@ -61,13 +61,22 @@ class _Seen:
 
 
 @dataclass
+class _Wait:
+    """What events say of one wait of a task."""
+
+    of: tuple[str, bool, str]  # the RayJob's deployment status, whether it is suspended, and its cluster
+    events: Sequence[str] = ()
+
+
+@dataclass
 class _Memory:
     """What is kept of one task from look to look."""
 
     looked: float = 0.0  # when it was asked for last, by the monotonic clock
     results: Results | None = None
     end: Look | None = None
-    events: Sequence[str] = ()
+    phase: TaskExecution.Phase = TaskExecution.RUNNING  # the last one that was known
+    wait: _Wait | None = None
     events_read: float = float("-inf")  # when, by the same clock
     trouble: Trouble | None = None
     fine: bool = False
@@ -117,24 +126,25 @@ class Follower:
     async def look(self, metadata: JobMetadata) -> Look:
         """The task's phase now, within the caller's time. Raises nothing for a fault that may pass.
 
-        Six answers in a task's whole life that raise or come late freeze it. What takes longer goes on, and the next
-        look finds it done.
+        Six answers in a task's whole life that raise or come late freeze it. What takes longer goes on, and a look that
+        comes before it is done waits for the same; an end that it finds is remembered.
         """
         memory = self._memory_of(metadata)
         if memory.end is not None:
             return memory.end
         known = self._glance(metadata)
         if known is not None:
-            memory.unreadable = None
+            memory.unreadable, memory.phase = None, known.verdict.phase
             return known
         looking = self._looking.get(metadata.uid)
         if looking is None:
             looking = self._looking[metadata.uid] = asyncio.create_task(self._look(metadata))
             looking.add_done_callback(lambda _: self._looking.pop(metadata.uid, None))
         await asyncio.wait([looking], timeout=self._patience)
-        if looking.done():
-            return looking.result()
-        return Look(Verdict(TaskExecution.RUNNING, "it takes long to find out how the task is, it may go on"), None)
+        if not looking.done():
+            return Look(Verdict(memory.phase, "it takes long to find out how the task is, it may go on"), None)
+        memory.phase = looking.result().verdict.phase
+        return looking.result()
 
     def forget(self, metadata: JobMetadata) -> None:
         """Nothing; the task has been deleted and will not be asked for again."""
@@ -163,7 +173,7 @@ class Follower:
             job = await self._views.job(metadata)
         except kube.ApiError as error:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
-            return Look(Verdict(TaskExecution.RUNNING, unknown), None)
+            return Look(Verdict(self._memory_of(metadata).phase, unknown), None)
         pods = await self._views.pods_at_end(metadata) if needs_results(job) else self._views.pods(metadata)
         seen = await self._seen(metadata, job, pods)
         if seen.verdict.ours and not needs_results(job):  # what KubeRay says itself needs no second look
@@ -254,19 +264,22 @@ class Follower:
 
     def _events_of(self, metadata: JobMetadata, job: JobView | None, pods: Sequence[PodView] | None) -> Sequence[str]:
         """What events say of a job that waits while no pod tells why; read beside the answers, for the next one."""
-        pending = pending_pods(job, pods or ())
+        memory, now, pending = self._memory_of(metadata), time.monotonic(), pending_pods(job, pods or ())
         if job is None or pending is None:
+            memory.wait = None
             return ()
-        memory, now = self._memory_of(metadata), time.monotonic()
+        this = (job.deployment, job.suspended, job.cluster)
+        if memory.wait is None or memory.wait.of != this:  # what held it back before does no more
+            memory.wait = _Wait(this)
         if now - memory.events_read >= _EVENT_SECONDS:
             memory.events_read = now
-            task = asyncio.create_task(self._read_events(memory, job, pending))
+            task = asyncio.create_task(self._read_events(memory.wait, job, pending))
             self._reading.add(task)
             task.add_done_callback(self._reading.discard)
-        return memory.events
+        return memory.wait.events
 
-    async def _read_events(self, memory: _Memory, job: JobView, pending: Sequence[str]) -> None:
-        memory.events = await self._events.of(job, pending)
+    async def _read_events(self, wait: _Wait, job: JobView, pending: Sequence[str]) -> None:
+        wait.events = await self._events.of(job, pending)
 
 
 def _deadlines_of(metadata: JobMetadata) -> Deadlines:

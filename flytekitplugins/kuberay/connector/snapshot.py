@@ -59,13 +59,13 @@ async def take(client: kube.KubeClient, namespace: str, name: str, key: str) -> 
     return Snapshot(manifest, view_of(manifest), pods)
 
 
-async def read_pods(client: kube.KubeClient, namespace: str, key: str) -> list[PodView]:
+async def read_pods(client: kube.KubeClient, namespace: str, key: str, *, timeout: float = 10.0) -> list[PodView]:
     """The pods of an attempt, by its key.
 
     Raises:
         ApiError: They can't be read now.
     """
-    found = await client.list(kube.PODS, namespace, kube.Selector(labels=f"{ATTEMPT_KEY}={key}"))
+    found = await client.list(kube.PODS, namespace, kube.Selector(labels=f"{ATTEMPT_KEY}={key}"), timeout=timeout)
     return [pod_view_of(item) for item in found]
 
 

@@ -99,7 +99,8 @@ class Views:
         Raises:
             ApiError: That isn't known now.
         """
-        return await read_pods(self._client, metadata.namespace, attempt_key(metadata.output_prefix))
+        key = attempt_key(metadata.output_prefix)
+        return await read_pods(self._client, metadata.namespace, key, timeout=_READ_SECONDS)
 
     def _watches(self, namespace: str) -> bool:
         return not self._namespaces or namespace in self._namespaces
