@@ -367,7 +367,7 @@ def test_a_submitter_ended_or_not(pods: list[PodView], expected: str) -> None:
 def test_ends_are_told_head_first() -> None:
     """Then the submitter, then workers; what is shut down has not failed."""
     pods = [failed("cpu", 1), failed("submitter", 2), failed("head", 3), failed("cpu", 4, name="p", deleted=True)]
-    assert [end.partition(":")[0] for end in pod_failures(pods)] == ["head", "submitter", "cpu"]
+    assert [each.group for each, _ in pod_failures(pods)] == ["head", "submitter", "cpu"]
 
 
 @pytest.mark.parametrize(

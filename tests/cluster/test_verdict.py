@@ -15,7 +15,7 @@ from flytekitplugins.kuberay.cluster.diagnosis import Trouble
 from flytekitplugins.kuberay.cluster.phase import Results, needs_results
 from flytekitplugins.kuberay.cluster.pods import PodView, pod_view_of
 from flytekitplugins.kuberay.cluster.status import JobView, view_of
-from flytekitplugins.kuberay.cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
+from flytekitplugins.kuberay.cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_initializing
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 
 from .scenes import (
@@ -334,6 +334,12 @@ def test_a_cluster_that_is_shut_down_took_no_head_from_the_job() -> None:
     assert "137" not in Scene(APP_FAILED, (gone,)).verdict().message
 
 
+def test_a_worker_of_a_group_called_head_took_no_head_from_the_job() -> None:
+    """Its end is told, and the failure stays the code's."""
+    verdict = Scene(APP_FAILED, (pod(), failed("head", 137, role="worker"))).verdict()
+    assert (phase_name(verdict.phase), "exit code 137" in verdict.message) == ("FAILED", True)
+
+
 def test_a_message_stays_short() -> None:
     """Whatever the pods say."""
     loud = tuple(failed("cpu", 1, "Error", "x" * 5000, name=f"p{number}") for number in range(9))
@@ -425,8 +431,8 @@ def test_a_fault_is_told_by_a_phase_of_its_own(pods: list[tuple[PodView, ...]], 
     phases, fine = [], False
     for each in pods:
         scene = Scene(STARTING, each, trouble=NEW)
-        sight = Sight(scene.job, each, trouble=NEW, was_fine=fine)
+        sight = Sight(scene.job, each, trouble=NEW, was_initializing=fine)
         verdict = verdict_of(sight, has_outputs=True, deadlines=Deadlines(), settings=scene.settings, now=NOW)
-        fine = was_fine(verdict, waiting_of(STARTING, each), fine)
+        fine = was_initializing(verdict, waiting_of(STARTING, each), fine)
         phases.append(phase_name(verdict.phase).partition("_FOR")[0])
     assert " ".join(phases) == expected

@@ -212,14 +212,14 @@ def submitter_end(pods: Sequence[PodView], now: datetime, grace: timedelta) -> s
     return f"submitter {end_of_pod(last) or f'pod {last.name} is done'}" if now - last.since >= grace else ""
 
 
-def pod_failures(pods: Iterable[PodView]) -> list[str]:
-    """How pods ended that failed, head first: killed for memory, evicted, preempted, crashed.
+def pod_failures(pods: Iterable[PodView]) -> list[tuple[PodView, str]]:
+    """The pods that failed and how, head first: killed for memory, evicted, preempted, crashed.
 
     What ends because it is deleted, as the pods of a cluster that is shut down, has not failed.
     """
     failed = [pod for pod in pods if pod.disrupted or not pod.terminating]
     ranked = sorted(failed, key=lambda pod: (pod.role != HEAD, pod.role != SUBMITTER, pod.name))
-    return [f"{pod.group}: {text}" for pod in ranked if (text := end_of_pod(pod))]
+    return [(pod, text) for pod in ranked if (text := end_of_pod(pod))]
 
 
 def end_of_pod(pod: PodView) -> str:

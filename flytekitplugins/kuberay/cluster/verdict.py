@@ -28,7 +28,7 @@ from .diagnosis import (
     waiting_groups,
 )
 from .phase import FAILURES, Results, Verdict, by_results, needs_results, phase_of
-from .pods import SUBMITTER, PodView
+from .pods import HEAD, SUBMITTER, PodView
 from .sidecar_mode import early_end
 from .status import JobView
 
@@ -58,7 +58,7 @@ class Sight:
     results: Results = Results()
     events: Sequence[str] = ()  # of KubeRay's objects, newest last; read while no pod explains the waiting
     trouble: Trouble | None = None  # as seen so far; None to go by the pods' own times
-    was_fine: bool = False  # it was INITIALIZING when something went wrong, or is
+    was_initializing: bool = False  # when something went wrong, or now
 
 
 def verdict_of(sight: Sight, *, has_outputs: bool, deadlines: Deadlines, settings: Settings, now: datetime) -> Verdict:
@@ -99,8 +99,8 @@ def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
     return []
 
 
-def was_fine(verdict: Verdict, waiting: Sequence[Waiting], before: bool) -> bool:
-    """The next sight's `was_fine`: it stays as it is while something is wrong, so that the phase stays, too."""
+def was_initializing(verdict: Verdict, waiting: Sequence[Waiting], before: bool) -> bool:
+    """The next sight's: it stays as it is while something is wrong, so that the phase stays, too."""
     if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
         return False
     return before if _is_stuck(waiting) else verdict.phase == TaskExecution.INITIALIZING
@@ -187,7 +187,7 @@ def _shown(plain: Verdict, job: JobView, sight: Sight, waiting: Sequence[Waiting
         return Verdict(TaskExecution.WAITING_FOR_RESOURCES, f"{event}; {text}" if text else event)
     told = "; ".join(part for part in (text, event) if part)
     phase = TaskExecution.INITIALIZING if waiting else plain.phase
-    if sight.was_fine and _is_stuck(waiting):
+    if sight.was_initializing and _is_stuck(waiting):
         phase = TaskExecution.WAITING_FOR_RESOURCES  # new words within a phase are not shown
     return Verdict(phase, told) if told else plain
 
@@ -208,11 +208,12 @@ def _with_ends(
     if lost := _head_lost_before(job, pods or ()):
         text = f"the job can't go on: {lost} [{job.reason}] {job.message}"
         return replace(plain, message=shortened(text + _stages(job, now)))
-    ends = pod_failures(pods or ())
+    failed = pod_failures(pods or ())
     never_up = waiting_groups(pods or ()) if job.provisioned is None and job.started is None else []
+    ends = [f"{pod.group}: {end}" for pod, end in failed]
     told = [*ends, *(each.line(now) for each in never_up if each.cause is not Cause.CRASH)]
     text = plain.message + "".join(f"; {line}" for line in told[:_MOST_LINES]) + _stages(job, now)
-    taken = any(end.startswith("head: ") for end in ends) and job.job != "STOPPED" and job.reason in ("", "AppFailed")
+    taken = any(pod.role == HEAD for pod, _ in failed) and job.job != "STOPPED" and job.reason in ("", "AppFailed")
     return replace(plain, message=shortened(text), phase=TaskExecution.RETRYABLE_FAILED if taken else plain.phase)
 
 

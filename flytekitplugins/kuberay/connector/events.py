@@ -17,6 +17,7 @@ from ..cluster.diagnosis import unexplained
 from ..cluster.phase import needs_results
 from ..cluster.pods import SUBMITTER, PodView
 from ..cluster.status import JobView, read_time
+from ..errors import shortened
 from ..wire import Manifest
 
 _SECONDS = 2.0
@@ -150,4 +151,5 @@ def _time_of(event: Manifest) -> str:
 
 
 def _text_of(event: Manifest) -> str:
-    return f"{event.get('reason', '')}: {' '.join(event.get('message', '').split())}"[:_LONGEST]
+    text = f"{event.get('reason', '')}: {' '.join(event.get('message', '').split())}"
+    return shortened(text, longest=_LONGEST, front=160, mark=" ... ")

@@ -22,7 +22,7 @@ from ..cluster.phase import ENDED_DEPLOYMENTS, FAILURES, Results, Verdict, needs
 from ..cluster.pods import PodView
 from ..cluster.sidecar_mode import has_begun
 from ..cluster.status import JobView
-from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_fine
+from ..cluster.verdict import Deadlines, Sight, verdict_of, waiting_of, was_initializing
 from ..settings import Settings
 from .events import WaitingEvents, pending_pods
 from .metadata import JobMetadata
@@ -79,7 +79,7 @@ class _Memory:
     wait: _Wait | None = None
     events_read: float = float("-inf")  # when, by the same clock
     trouble: Trouble | None = None
-    fine: bool = False
+    was_initializing: bool = False
     unreadable: float | None = None  # since when the result files could not be read, by the same clock
 
 
@@ -242,13 +242,13 @@ class Follower:
         waiting = waiting_of(job, pods) if job is not None else []
         memory.trouble = trouble_of(waiting, memory.trouble, now)
         verdict = verdict_of(
-            Sight(job, pods, results, self._events_of(metadata, job, pods), memory.trouble, memory.fine),
+            Sight(job, pods, results, self._events_of(metadata, job, pods), memory.trouble, memory.was_initializing),
             has_outputs=metadata.has_outputs,
             deadlines=_deadlines_of(metadata),
             settings=self._settings,
             now=now,
         )
-        memory.fine = was_fine(verdict, waiting, memory.fine)
+        memory.was_initializing = was_initializing(verdict, waiting, memory.was_initializing)
         return verdict
 
     async def _results_of(self, metadata: JobMetadata, job: JobView | None) -> Results:
