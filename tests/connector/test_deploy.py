@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -26,6 +27,8 @@ CONTAINER: Manifest = POD["spec"]["containers"][0]
 RESOURCES = {
     "ConfigMap": Resource("", "v1", "configmaps"),
     "Deployment": Resource("apps", "v1", "deployments"),
+    "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets"),
+    "NetworkPolicy": Resource("networking.k8s.io", "v1", "networkpolicies"),
     "Service": Resource("", "v1", "services"),
 }
 
@@ -54,7 +57,18 @@ def test_it_runs_as_the_account_that_has_the_rights() -> None:
 def test_the_example_settings_are_settings() -> None:
     """Every key under plugins.kuberay is known, every value is of its kind."""
     content = yaml.safe_load(DOCUMENTS["ConfigMap"]["data"]["kuberay.yaml"])
-    assert parse_settings(content).k8s.default_cpus == "500m"
+    assert parse_settings(content).k8s.default_memory == "2Gi"
+
+
+def test_settings_that_are_commented_out_are_settings_too() -> None:
+    """Each line with a key of YAML in it, in its place."""
+    lines = DOCUMENTS["ConfigMap"]["data"]["kuberay.yaml"].splitlines()
+    text = "\n".join(re.sub(r"# (?= *[a-z-]+:( |$))", "", line) for line in lines)
+    own = parse_settings(yaml.safe_load(text)).kuberay
+    assert {side: sorted(amounts) for side, amounts in own.platform_resources.items()} == {
+        "requests": ["cpu", "memory"],
+        "limits": ["cpu", "memory"],
+    }
 
 
 def test_the_example_settings_end_what_holds_gpus() -> None:
@@ -92,6 +106,45 @@ def test_the_service_leads_to_the_pods() -> None:
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
     assert {port["targetPort"]: port["port"] for port in service["ports"]} == ports
     assert [str(port) for port in ports.values()] == [CONTAINER["args"][4], CONTAINER["args"][6]]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param(DOCUMENTS["Deployment"]["spec"]["selector"], id="the Deployment"),
+        pytest.param(DOCUMENTS["PodDisruptionBudget"]["spec"]["selector"], id="the budget for disruptions"),
+        pytest.param(DOCUMENTS["NetworkPolicy"]["spec"]["podSelector"], id="the network policy"),
+        pytest.param(POD["spec"]["topologySpreadConstraints"][0]["labelSelector"], id="the spread over nodes"),
+    ],
+)
+def test_each_selector_means_the_pods(selector: Manifest) -> None:
+    """By a label that they have."""
+    assert selector["matchLabels"].items() <= POD["metadata"]["labels"].items()
+
+
+def test_a_disruption_leaves_one_replica() -> None:
+    """And is not blocked for ever: there is another one."""
+    assert DOCUMENTS["PodDisruptionBudget"]["spec"]["minAvailable"] == DOCUMENTS["Deployment"]["spec"]["replicas"] - 1
+
+
+def test_propeller_alone_reaches_the_connectors_port() -> None:
+    """By the labels that Flyte's charts give its pods; Prometheus reaches the metrics, and nobody anything else.
+
+    Source: Flyte's charts, flyte-core and flyte-binary, templates/_helpers.tpl, selectorLabels.
+    """
+    propeller, prometheus = DOCUMENTS["NetworkPolicy"]["spec"]["ingress"]
+    name = {"key": "app.kubernetes.io/name", "operator": "In", "values": ["flytepropeller", "flyte-binary"]}
+    assert propeller["from"] == [{"podSelector": {"matchExpressions": [name]}}]
+    ports = [[port["containerPort"]] for port in CONTAINER["ports"]]
+    assert [[port["port"] for port in rule["ports"]] for rule in (propeller, prometheus)] == ports
+
+
+def test_each_container_is_confined() -> None:
+    """The connector and the check before it: no privileges, and a limit of memory."""
+    assert POD["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in (*POD["spec"]["initContainers"], CONTAINER):
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert "memory" in container["resources"]["limits"]
 
 
 @pytest.mark.parametrize(
