@@ -55,7 +55,8 @@ class KuberaySettings:
         "platform-resources",
         RESOURCES,
         {},
-        "Flyteadmin's task resources, which reach no connector: `requests` where a task says none, `limits` as caps.",
+        "Flyteadmin's task resources, which propeller hands to no connector: `requests` where a task says none,"
+        " `limits` as caps.",
     )
     platform_namespace: str = setting(
         "platform-namespace",
@@ -73,8 +74,8 @@ class KuberaySettings:
         "start-deadline",
         DURATION,
         None,
-        "Time from KubeRay's start on the RayJob until the job runs, counted anew after a suspension; past it the task"
-        " fails and may be tried again.",
+        "Time from the moment KubeRay takes the RayJob up until the job runs, counted anew after a suspension; past it"
+        " the task fails and may be tried again.",
     )
     run_deadline: timedelta | None = setting(
         "run-deadline", DURATION, None, "Time for which the job may run; past it the task fails."
@@ -119,7 +120,8 @@ class KuberaySettings:
         "keep-finished",
         DURATION,
         None,
-        "Default of `flyte-kuberay sweep --older-than`; the connector itself deletes no RayJob that has ended well.",
+        "How long `flyte-kuberay sweep` leaves a RayJob that has ended, where --older-than does not say. What the"
+        " connector deletes itself is in failures.md, column RayJob.",
     )
     api_timeout: timedelta = setting(
         "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
