@@ -217,8 +217,20 @@ async def test_a_log_that_is_gone(
     if left:
         assert ended == Ended(0, "# FAILED: it was so\n", f"{gone}; this was kept of it, in {place_of(prefix)}:\n")
     else:
-        missing = f"there is no {place_of(prefix)} that can be read"
-        assert ended == Ended(1, "", f"error: {gone}, and no diagnosis was kept: {missing}\n")
+        assert ended == Ended(1, "", f"error: {gone}, and no diagnosis was kept: there is no {place_of(prefix)}\n")
+
+
+async def test_a_diagnosis_that_can_not_be_read_is_not_absent(
+    command: Command, server: ScriptedServer, scripted_cluster: str, tmp_path: Path
+) -> None:
+    """The reason is told; here a folder stands in its place."""
+    place = place_of(str(tmp_path))
+    Path(place).mkdir()
+    server.replies += at_first(job(DONE, str(tmp_path)), pods())
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster)
+    reason = f"IsADirectoryError: [Errno 21] Is a directory: '{place}'"
+    told = f"is gone with its pod, and the diagnosis could not be read, {place}: {reason}"
+    assert ended == Ended(1, "", f"error: the log of the driver of ns/train {told}\n")
 
 
 BROKE = "{}: can't talk to the API server: its answer broke off"

@@ -6,6 +6,7 @@ Pods' logs come from a kubelet, which an API server alone has not: the client's 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from .serving import CATEGORY, Caller, job_of, write_status
 
 DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "rayClusterName": CLUSTER}
 DASHBOARD = {"dashboardURL": f"{CLUSTER}-head-svc.ns.svc.cluster.local:8265", "jobId": "j-1"}
-GONE = ["the log is gone with its pod, and no diagnosis was kept: that is done at a bad end alone"]
+Leave = Callable[[Path], list[str]]
 
 
 async def logs_of(metadata: bytes) -> list[str]:
@@ -104,21 +105,46 @@ async def test_a_sidecar_beside_the_head_has_it(
     assert await logs_of(metadata) == ["nothing is printed yet: the job has not begun"]
 
 
-@pytest.mark.parametrize("left", [pytest.param(True, id="diagnosis"), pytest.param(False, id="sentence")])
+def nothing(diagnosis: Path) -> list[str]:
+    """Leaves none."""
+    return ["the log is gone with its pod, and no diagnosis was kept: that is done at a bad end alone"]
+
+
+def a_diagnosis(diagnosis: Path) -> list[str]:
+    """Leaves one."""
+    diagnosis.write_text("# FAILED: it was so\n\n## Pods\n")
+    return ["# FAILED: it was so", "", "## Pods"]
+
+
+def what_can_not_be_read(diagnosis: Path) -> list[str]:
+    """Leaves a folder in its place."""
+    diagnosis.mkdir()
+    reason = f"IsADirectoryError: [Errno 21] Is a directory: '{diagnosis}'"
+    return [f"the log is gone with its pod, and the diagnosis could not be read: {reason}"]
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(a_diagnosis, id="diagnosis"),
+        pytest.param(nothing, id="sentence"),
+        pytest.param(what_can_not_be_read, id="unreadable is not absent"),
+    ],
+)
 @pytest.mark.parametrize("deleted", [pytest.param(True, id="RayJob gone"), pytest.param(False, id="pods gone")])
 async def test_after_the_pods_there_is_what_was_kept(
-    caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path, *, left: bool, deleted: bool
+    caller: Caller, client: ApiKubeClient, namespace: str, tmp_path: Path, *, leave: Leave, deleted: bool
 ) -> None:
-    """The diagnosis of a bad end; else a sentence says that the log is gone."""
+    """The diagnosis of a bad end; else a sentence says that the log is gone, or that nobody knows."""
     task = task_in(namespace, prefix=str(tmp_path))
     metadata = await caller.create(task)
     await write_status(client, metadata, **DONE)
-    if left:
-        Path(place_of(task.output_prefix)).parent.mkdir(parents=True, exist_ok=True)
-        Path(place_of(task.output_prefix)).write_text("# FAILED: it was so\n\n## Pods\n")
+    diagnosis = Path(place_of(task.output_prefix))
+    diagnosis.parent.mkdir(parents=True, exist_ok=True)
+    expected = leave(diagnosis)
     if deleted:
         await caller.delete(metadata)
-    assert await logs_of(metadata) == (["# FAILED: it was so", "", "## Pods"] if left else GONE)
+    assert await logs_of(metadata) == expected
 
 
 async def test_a_passing_fault_is_a_sentence(caller: Caller, client: ApiKubeClient, seam: Seam, namespace: str) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +18,11 @@ from flytekit.core.data_persistence import FileAccessProvider
 from fsspec.implementations.local import LocalFileSystem
 from typing_extensions import override
 
+from flytekitplugins.kuberay.cluster.capsule import place_of
 from flytekitplugins.kuberay.cluster.phase import Results, UserError
 from flytekitplugins.kuberay.connector.follower import Follower
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
-from flytekitplugins.kuberay.connector.results import ResultFiles
+from flytekitplugins.kuberay.connector.results import Diagnosis, ResultFiles
 from flytekitplugins.kuberay.kube import ApiKubeClient, Call, NotFound
 from flytekitplugins.kuberay.settings import Settings
 from tests.api import ApiServer
@@ -36,6 +42,13 @@ DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 APP_FAILED = {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed", "message": "exit code 1"}
 NOT_SUBMITTED = {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "BackoffLimitExceeded"}
 Put = Callable[[str], None]
+READ = """
+import asyncio, sys
+from flytekitplugins.kuberay.connector.results import ResultFiles
+files = ResultFiles(seconds=0.1)
+print(asyncio.run(files.read(sys.argv[1])).unreadable)
+files.close()
+"""
 
 
 class Store(LocalFileSystem):
@@ -56,6 +69,18 @@ class Store(LocalFileSystem):
             raise self.fault
         content: bytes = super().cat_file(path, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
         return content
+
+
+class PutOnly(Store):
+    """A store that lets us put files, and nothing else."""
+
+    @override
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        raise PermissionError("s3:CreateBucket is denied")
+
+    @override
+    def cat_file(self, path: str, *args: Any, **kwargs: Any) -> bytes:
+        raise PermissionError("s3:GetObject is denied")
 
 
 class Files(FileAccessProvider):
@@ -232,3 +257,66 @@ class TestResultFiles:
         reader = ResultFiles()
         assert "gopher" in (await reader.read("gopher://x/y")).unreadable
         reader.close()
+
+    def test_a_store_that_hangs_does_not_hold_the_process(self, tmp_path: Path) -> None:
+        """Python would wait for the threads of a ThreadPoolExecutor, here for ever: nobody writes into the pipe."""
+        os.mkfifo(tmp_path / "error.pb")
+        command = [sys.executable, "-c", READ, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+        assert done.stdout == "no answer from the object store within 0.1 s\n"
+
+    async def test_nothing_is_left_in_the_temporary_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each look of a person's at a task would leave a folder."""
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        reader = ResultFiles()
+        await reader.read(str(tmp_path / "task"))
+        reader.close()
+        assert list(tmp_path.iterdir()) == []
+
+    async def test_a_diagnosis(self, tmp_path: Path) -> None:
+        """Its text, in a folder that was not there; none is none."""
+        files = ResultFiles()
+        prefix = str(tmp_path / "n0" / "0")
+        assert await files.diagnosis(prefix) == Diagnosis()
+        assert await files.write(place_of(prefix), "# FAILED: größer\n")
+        assert await files.diagnosis(prefix) == Diagnosis("# FAILED: größer\n")
+        files.close()
+
+    async def test_a_file_is_put_with_no_other_right(self, tmp_path: Path) -> None:
+        """A policy often grants no more than objects, and s3fs would make a folder's bucket."""
+        files = ResultFiles(Files(PutOnly(), tmp_path))
+        assert await files.write(place_of(str(tmp_path)), "# FAILED: so\n")
+        assert await files.diagnosis(str(tmp_path)) == Diagnosis(unreadable="PermissionError: s3:GetObject is denied")
+        files.close()
+
+    async def test_a_diagnosis_that_hangs(self, tmp_path: Path) -> None:
+        """Is not known to be absent."""
+        answers = threading.Event()
+        files = ResultFiles(Files(Store(answers=answers), tmp_path), seconds=0.05)
+        try:
+            found = await files.diagnosis(str(tmp_path))
+            assert found == Diagnosis(unreadable="no answer from the object store within 0.05 s")
+        finally:
+            answers.set()
+            files.close()
+
+    async def test_a_file_that_can_not_be_put_is_logged(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """With its place and the reason; the task's end does not tell."""
+        files = ResultFiles()
+        with caplog.at_level(logging.WARNING):
+            assert not await files.write(str(tmp_path), "text")
+        files.close()
+        assert caplog.messages == [
+            f"{tmp_path} can't be written: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'"
+        ]
+
+    async def test_a_reason_is_short_and_holds_no_secret(self, tmp_path: Path) -> None:
+        """Its beginning and its end, for it becomes part of a task's message."""
+        fault = PermissionError(f"https://user:password@store/ denied, {'x' * 1000} AccessDenied")
+        reader = ResultFiles(Files(Store(fault), tmp_path))
+        reason = (await reader.read(str(tmp_path))).unreadable
+        reader.close()
+        assert reason.startswith("PermissionError: https://[redacted]@store/ denied, xxx")
+        assert (reason.endswith("xxx AccessDenied"), " ... " in reason, len(reason)) == (True, True, 317)

@@ -211,12 +211,15 @@ class _Reader:
         """Prints what was kept of a log that is gone with its pod.
 
         Raises:
-            KubeRayError: Nothing was.
+            KubeRayError: Nothing was, or it can't be read.
         """
         gone, prefix = f"{self._its_log} is gone with its pod", snapshot.output_prefix
-        kept = await self._files.diagnosis(prefix) if prefix else ""
+        if not prefix:
+            raise KubeRayError(f"{gone}, and no diagnosis was kept: it has no output prefix")
+        kept, unreadable = await self._files.diagnosis(prefix)
+        if unreadable:
+            raise KubeRayError(f"{gone}, and the diagnosis could not be read, {place_of(prefix)}: {unreadable}")
         if not kept:
-            where = f"there is no {place_of(prefix)} that can be read" if prefix else "it has no output prefix"
-            raise KubeRayError(f"{gone}, and no diagnosis was kept: {where}")
+            raise KubeRayError(f"{gone}, and no diagnosis was kept: there is no {place_of(prefix)}")
         print(f"{gone}; this was kept of it, in {place_of(prefix)}:", file=sys.stderr, flush=True)
         print_text(kept)

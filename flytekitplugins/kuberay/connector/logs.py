@@ -19,7 +19,7 @@ _LINES = 5000
 _BYTES = 768 * 1024
 """An answer over 4 MiB is lost, and one that a person reads needs no more."""
 
-_GONE = "the log is gone with its pod, and no diagnosis was kept: that is done at a bad end alone"
+_GONE = "the log is gone with its pod"
 
 
 async def read_tail(
@@ -74,7 +74,7 @@ async def _driver_tail(client: kube.KubeClient, files: ResultFiles, metadata: Jo
     except kube.NotFound:
         snapshot = None
     if snapshot is None or snapshot.job.uid != metadata.uid:
-        return await files.diagnosis(metadata.output_prefix) or _GONE
+        return await _kept(files, metadata)
     try:
         text = await _text_of(client, snapshot)
     except (kube.NotFound, kube.Unavailable):
@@ -83,7 +83,15 @@ async def _driver_tail(client: kube.KubeClient, files: ResultFiles, metadata: Jo
         text = None
     if text is not None:
         return redacted(text, secrets_of(snapshot.manifest))
-    return await files.diagnosis(metadata.output_prefix) or _GONE
+    return await _kept(files, metadata)
+
+
+async def _kept(files: ResultFiles, metadata: JobMetadata) -> str:
+    """The diagnosis, or a sentence that says why there is none."""
+    text, unreadable = await files.diagnosis(metadata.output_prefix)
+    if unreadable:
+        return f"{_GONE}, and the diagnosis could not be read: {unreadable}"
+    return text or f"{_GONE}, and no diagnosis was kept: that is done at a bad end alone"
 
 
 async def _text_of(client: kube.KubeClient, snapshot: Snapshot) -> str | None:

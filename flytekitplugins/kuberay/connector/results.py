@@ -1,36 +1,50 @@
 """The files of an attempt: which results stand (error.pb, outputs.pb), and the diagnosis that we put beside them.
 
-They are read with the connector's own identity. Reading blocks, so it is done by a few threads of its own, within a
-time, once for each attempt that has ended.
+They are read with the connector's own identity. Reading blocks, and may hang, so a few threads of its own do it, within
+a time, once for each attempt that has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from flyteidl.core.errors_pb2 import ContainerError, ErrorDocument
-from flytekit.core.data_persistence import FileAccessProvider
+from flytekit.core.data_persistence import FileAccessProvider, default_local_file_access_provider
 
 from ..cluster.capsule import declared_in, place_of
 from ..cluster.phase import Results, UserError
+from ..cluster.redaction import redacted
+from ..errors import shortened
+from .threads import DaemonThreads
 
 _THREADS = 8
+_SCRATCH = default_local_file_access_provider.local_sandbox_dir  # flytekit wants one, and has made this one itself
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Diagnosis(NamedTuple):
+    """The capsule of an attempt."""
+
+    text: str = ""  # "" where there is none
+    unreadable: str = ""  # why it is not known whether there is one
 
 
 class ResultFiles:
     """Reads and writes an attempt's files through flytekit's FileAccessProvider.
 
     Args:
-        files: For tests; by default one for the object store of the connector's own configuration.
+        files: flytekit's way to them; by default one for the object store of this process's configuration.
         seconds: How long the reading for one attempt may take.
     """
 
     def __init__(self, files: FileAccessProvider | None = None, *, seconds: float = 5.0) -> None:
-        self._files, self._seconds = files, seconds
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kuberay-results")
+        self._files, self._seconds = files or FileAccessProvider(_SCRATCH, raw_output_prefix=""), seconds
+        self._threads = DaemonThreads(_THREADS, "kuberay-results")
 
     async def read(self, output_prefix: str, *, diagnosis: bool = False) -> Results:
         """The result files below an output prefix. Raises nothing: what can't be read is `unreadable`.
@@ -39,37 +53,40 @@ class ResultFiles:
             output_prefix: That of the attempt.
             diagnosis: Whether to look for an earlier look's verdict too, where neither result stands.
         """
-        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.wait_for(
-                loop.run_in_executor(self._threads, self._read, output_prefix, diagnosis), self._seconds
-            )
-        except asyncio.TimeoutError:
-            return Results(unreadable=f"no answer from the object store within {self._seconds:g} s")
+            return await self._in_time(partial(self._read, output_prefix, diagnosis))
         except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
-            return Results(unreadable=f"{type(error).__name__}: {str(error)[:300]}")
+            return Results(unreadable=self._reason(error))
 
-    async def diagnosis(self, output_prefix: str) -> str:
-        """The text of the capsule below an output prefix; "" where there is none, or it can't be read."""
-        loop = asyncio.get_running_loop()
+    async def diagnosis(self, output_prefix: str) -> Diagnosis:
+        """The capsule below an output prefix. Raises nothing."""
         try:
-            reading = loop.run_in_executor(self._threads, self._content, place_of(output_prefix))
-            return (await asyncio.wait_for(reading, self._seconds) or b"").decode(errors="replace")
-        except Exception:  # noqa: BLE001 - any store, any fault
-            return ""
+            content = await self._in_time(partial(self._content, place_of(output_prefix)))
+        except Exception as error:  # noqa: BLE001 - any store, any fault: unreadable is not absent
+            return Diagnosis(unreadable=self._reason(error))
+        return Diagnosis((content or b"").decode(errors="replace"))
 
     async def write(self, path: str, text: str) -> bool:
         """Whether the text stands at the path now. Raises nothing: without it a task ends as it does."""
-        loop = asyncio.get_running_loop()
         try:
-            await asyncio.wait_for(loop.run_in_executor(self._threads, self._write, path, text), self._seconds)
-        except Exception:  # noqa: BLE001 - any store, any fault
+            await self._in_time(partial(self._write, path, text))
+        except Exception as error:  # noqa: BLE001 - any store, any fault
+            _log.warning("%s can't be written: %s", path, self._reason(error))
             return False
         return True
 
     def close(self) -> None:
         """Nothing; no new file is read."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown()
+
+    async def _in_time(self, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await asyncio.wait_for(loop.run_in_executor(self._threads, call), self._seconds)
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, asyncio.TimeoutError):
+            return f"no answer from the object store within {self._seconds:g} s"
+        return f"{type(error).__name__}: {shortened(redacted(str(error)), longest=300, front=150, mark=' ... ')}"
 
     def _read(self, output_prefix: str, diagnosis: bool) -> Results:
         prefix = output_prefix.rstrip("/")
@@ -80,9 +97,8 @@ class ResultFiles:
         return Results(outputs=outputs, declared=declared_in(left.decode(errors="replace")) if left else None)
 
     def _write(self, path: str, text: str) -> None:
-        filesystem = self._filesystem(path)
-        filesystem.makedirs(filesystem._parent(path), exist_ok=True)
-        filesystem.pipe_file(path, text.encode())
+        # No folder is made: flytekit's local files make their own, and s3fs would ask for rights on the bucket.
+        self._filesystem(path).pipe_file(path, text.encode())
 
     def _content(self, path: str) -> bytes | None:
         try:
@@ -100,8 +116,6 @@ class ResultFiles:
         return True
 
     def _filesystem(self, path: str) -> Any:
-        if self._files is None:
-            self._files = FileAccessProvider(tempfile.mkdtemp(prefix="flyte-kuberay-"), raw_output_prefix="")
         return self._files.get_filesystem_for_path(path)
 
 

@@ -79,7 +79,7 @@ async def findings(
     """
     job, prefix, results, kept = snapshot.job, snapshot.output_prefix, Results(), ""
     if needs_results(job) and prefix:
-        results, kept = await asyncio.gather(files.read(prefix), files.diagnosis(prefix))
+        results, (kept, _) = await asyncio.gather(files.read(prefix), files.diagnosis(prefix))
     pending = pending_pods(job, snapshot.pods)
     events = [] if pending is None else await WaitingEvents(client).of(job, pending)
     sight = Sight(job, snapshot.pods, results, events)
