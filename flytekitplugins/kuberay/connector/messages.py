@@ -11,7 +11,7 @@ from .. import kube
 from ..cluster.fields import in_users_words
 from ..cluster.links import Link
 from ..cluster.operator import Fitted
-from ..errors import KubeRayError, Problem, TaskError
+from ..errors import KubeRayError, Problem, TaskError, shortened
 from ..wire import FlyteTask, Manifest
 from .follower import Look
 from .metadata import JobMetadata
@@ -32,8 +32,12 @@ def task_of(
         KubeRayError: It says nothing of its execution.
     """
     if execution is None or not execution.namespace or not output_prefix:
+        namespace = execution and execution.namespace
+        needed = {"task_execution_metadata.namespace": namespace, "output_prefix": output_prefix}
+        missing = " and no ".join(field for field, value in needed.items() if not value)
         raise KubeRayError(
-            "the request has no task_execution_metadata or no output_prefix; propeller does not send such a request"
+            f"the request has no {missing}, which propeller always sends;"
+            " `pyflyte run` is for tasks without a Flyte backend"
         )
     return FlyteTask(
         template.to_flyte_idl(), execution.to_flyte_idl(), output_prefix, inputs.to_flyte_idl() if inputs else None
@@ -42,12 +46,12 @@ def task_of(
 
 def refusal_of(error: kube.ApiError, job: Manifest) -> KubeRayError:
     """Why a RayJob was not created, with its fields in the user's words."""
-    if isinstance(error, kube.Invalid) and error.causes:
-        problems = [
-            Problem(in_users_words(field, job), in_users_words(what.replace(f"{field} in body ", ""), job))
-            for field, what in error.causes
-            if field != "<nil>"  # says only that there may be more
-        ]
+    problems = [
+        Problem(in_users_words(field, job), in_users_words(what.replace(f"{field} in body ", ""), job))
+        for field, what in (error.causes if isinstance(error, kube.Invalid) else ())
+        if field not in ("", "<nil>")  # a webhook's; and one that says only that there may be more
+    ]
+    if problems:
         return KubeRayError(f"{error.call}: the API server refuses it: {TaskError(problems)}")
     return KubeRayError(in_users_words(str(error), job))
 
@@ -55,7 +59,7 @@ def refusal_of(error: kube.ApiError, job: Manifest) -> KubeRayError:
 def notes_of(fit: Fitted, created: kube.Created) -> str:
     """What of the task has no effect, and what the API server warned of; cut, for propeller stores it."""
     warnings = (f"API server: {in_users_words(warning, fit.manifest)}" for warning in created.warnings)
-    return "; ".join(filter(None, (fit.lost, *warnings)))[:_LONGEST_NOTES]
+    return shortened("; ".join(filter(None, (fit.lost, *warnings))), _LONGEST_NOTES, front=250, mark=" ... ")
 
 
 def answer_of(metadata: JobMetadata, look: Look) -> Resource:
