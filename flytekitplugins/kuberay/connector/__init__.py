@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .service import RayJobService
 
 TASK_TYPE = "ray"
+_NOT_INSTALLED = "the connector lacks packages, install flytekitplugins-kuberay[connector] where it runs"
 _log = logging.getLogger(__name__)
 
 
@@ -68,8 +69,7 @@ class RayConnector(AsyncConnectorBase):
             raise KubeRayError(shortened(str(error))) from None
         except Exception as error:  # noqa: BLE001  # a fault of ours: its frames belong into our log
             _log.exception("A task could not be created")
-            text = f"flytekitplugins-kuberay has a fault, please report it: {type(error).__name__}: {error}"
-            raise KubeRayError(shortened(text)) from None
+            raise KubeRayError(shortened(_fault(error))) from None
 
     async def get(self, resource_meta: JobMetadata, **kwargs: Any) -> Resource:  # type: ignore[override]  # as create
         """The task's phase and its reason. Raises nothing for a fault that may pass."""
@@ -80,7 +80,7 @@ class RayConnector(AsyncConnectorBase):
             text = f"the connector can't work, the task may go on: {error}"
         except Exception as error:  # noqa: BLE001  # a fault of ours: a release that mends it finds the task again
             _log.exception("A task could not be looked at")
-            text = f"flytekitplugins-kuberay has a fault, the task may go on: {type(error).__name__}: {error}"
+            text = f"the task may go on; {_fault(error)}"
         return Resource(TaskExecution.RUNNING, shortened(text))
 
     async def delete(self, resource_meta: JobMetadata, **kwargs: Any) -> None:  # type: ignore[override]  # as create
@@ -89,11 +89,14 @@ class RayConnector(AsyncConnectorBase):
         Raises:
             KubeRayError: The connector can't work at all; a deletion that nobody would ever do is not promised.
         """
-        with self._calls:
-            try:
+        try:
+            with self._calls:
                 await (await self._running()).delete(resource_meta)
-            except KubeRayError as error:
-                raise KubeRayError(shortened(str(error))) from None
+        except KubeRayError as error:
+            raise KubeRayError(shortened(str(error))) from None
+        except Exception as error:  # noqa: BLE001  # as in create
+            _log.exception("A task could not be deleted")
+            raise KubeRayError(shortened(_fault(error))) from None
 
     async def get_logs(  # type: ignore[override]  # as create
         self, resource_meta: JobMetadata, **kwargs: Any
@@ -106,19 +109,30 @@ class RayConnector(AsyncConnectorBase):
             text = shortened(f"the connector can't work: {error}")
         except Exception as error:  # noqa: BLE001  # as in get
             _log.exception("The logs of a task could not be looked at")
-            text = shortened(f"flytekitplugins-kuberay has a fault, please report it: {type(error).__name__}: {error}")
+            text = shortened(_fault(error))
         return GetTaskLogsResponse(body=GetTaskLogsResponseBody(results=text.splitlines()))
 
     async def _running(self) -> RayJobService:
+        """The service, which starts with the first call.
+
+        Raises:
+            KubeRayError: It can't: the installation, the settings or the way to the cluster are no good.
+        """
         if self._service is not None:
             return self._service
         async with self._starting:
             if self._service is None:
-                from .service import RayJobService
-
+                try:
+                    from .service import RayJobService
+                except ImportError as error:
+                    raise KubeRayError(f"{_NOT_INSTALLED}: {error}") from error
                 self._service = await RayJobService.start()
                 self._calls.finish_at_sigterm(self._service.hurry_deletions)
             return self._service
+
+
+def _fault(error: Exception) -> str:
+    return f"flytekitplugins-kuberay has a fault, please report it: {type(error).__name__}: {error}"
 
 
 def register() -> None:
