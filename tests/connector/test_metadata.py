@@ -53,6 +53,10 @@ def test_what_a_newer_release_adds_is_left_aside() -> None:
     ],
 )
 def test_what_is_not_ours_is_refused(data: bytes) -> None:
-    """In one sentence."""
-    with pytest.raises(KubeRayError, match="^the resource metadata was not made by flytekitplugins-kuberay$"):
+    """With its beginning, who may have made it, and what to do."""
+    with pytest.raises(KubeRayError) as caught:
         JobMetadata.decode(data)
+    assert str(caught.value) == (
+        f"the resource metadata was not made by flytekitplugins-kuberay, got {data[:80]!r}; another connector has"
+        " probably created the task: let that one serve it to its end, or abort the execution and start it anew"
+    )

@@ -10,6 +10,7 @@ from flytekit.extend.backend.base_connector import ResourceMeta
 from ..errors import KubeRayError
 
 VERSION = 1
+_SHOWN = 80  # bytes of what is not ours
 
 
 @dataclass
@@ -46,7 +47,14 @@ class JobMetadata(ResourceMeta):
             known = {field.name for field in fields(cls)}
             metadata = cls(**{key: value for key, value in found.items() if key in known})
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise KubeRayError("the resource metadata was not made by flytekitplugins-kuberay") from error
+            raise _not_ours(data) from error
         if not all(isinstance(getattr(metadata, key), str) for key in ("namespace", "name", "uid", "output_prefix")):
-            raise KubeRayError("the resource metadata was not made by flytekitplugins-kuberay")
+            raise _not_ours(data)
         return metadata
+
+
+def _not_ours(data: bytes) -> KubeRayError:
+    return KubeRayError(
+        f"the resource metadata was not made by flytekitplugins-kuberay, got {data[:_SHOWN]!r}; another connector has"
+        " probably created the task: let that one serve it to its end, or abort the execution and start it anew"
+    )
