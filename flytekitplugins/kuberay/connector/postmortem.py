@@ -1,6 +1,6 @@
 """At a task's bad end: reads the ends of logs and the events, keeps them beside the outputs, and says where.
 
-Whatever fails here fails in silence: the verdict stands without it. It has a time of its own.
+Whatever fails here is told by our log alone: the verdict stands without it. It has a time of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class PostMortem:
         try:
             return await asyncio.wait_for(self._held(metadata, verdict, job, pods), _SECONDS)
         except Exception as error:  # noqa: BLE001  # whatever fails here, the verdict stands
-            if not isinstance(error, asyncio.TimeoutError):
+            if isinstance(error, asyncio.TimeoutError):
+                late = f"it takes more than {_SECONDS:g} s"
+                _log.warning("No diagnosis is kept of %s/%s: %s", metadata.namespace, metadata.name, late)
+            else:
                 _log.exception("No diagnosis is kept of %s/%s", metadata.namespace, metadata.name)
             return replace(verdict, message=redacted(verdict.message)), False
 
