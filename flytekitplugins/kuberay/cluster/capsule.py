@@ -134,7 +134,7 @@ def _sources(pod: PodView) -> Iterator[LogSource]:
     failed = [each for each in pod.containers if each.exit_code not in (None, 0)]
     yield from (LogSource(pod.name, each.name, previous=bool(each.waiting)) for each in failed)
     if pod.role in (HEAD, SUBMITTER):
-        started = [each for each in pod.containers if not each.init and (each.running or each.exit_code is not None)]
+        started = [each for each in pod.containers if not each.init and each.has_started]
         sidecar = [each for each in started if each.name == SUBMITTER_CONTAINER]
         yield from (LogSource(pod.name, each.name) for each in (*sidecar, *started[:1]))
 

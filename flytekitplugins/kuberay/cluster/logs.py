@@ -92,7 +92,7 @@ def _sources(pods: Sequence[PodView], name: str = "") -> list[LogSource]:
     return [
         LogSource(pod.name, each.name, previous=bool(each.waiting))
         for pod, each in found
-        if each is not None and (each.running is not None or each.exit_code is not None)
+        if each is not None and each.has_started
     ]
 
 
