@@ -22,6 +22,7 @@ LONGEST = 256 * 1024
 """Bytes of the whole text. Its parts have their own, so that none pushes the verdict or another out."""
 
 _PART = 32 * 1024
+_MOST_LOGS = 4
 _CUT = "[... cut here: {} bytes left out ...]\n"
 _CUT_ROOM = 64
 _FIRST_PART = "\n\n## Pods\n"
@@ -50,11 +51,11 @@ def place_of(output_prefix: str) -> str:
     return f"{output_prefix.rstrip('/')}/{FILE}"
 
 
-def logs_to_read(pods: Sequence[PodView], most: int = 4) -> list[LogSource]:
+def logs_to_read(pods: Sequence[PodView]) -> list[LogSource]:
     """Whose logs tell most: containers that failed, then the submitter's, which is the job's own, then the head's."""
     ranked = sorted(pods, key=lambda pod: (not _has_failed(pod), pod.role != SUBMITTER, pod.role != HEAD, pod.name))
     found = [source for pod in ranked for source in _sources(pod)]
-    return list(dict.fromkeys(found))[:most]
+    return list(dict.fromkeys(found))[:_MOST_LOGS]
 
 
 def format_capsule(
