@@ -84,7 +84,7 @@ async def fresh_namespace(client: KubeClient) -> AsyncIterator[str]:
     """The name of a new namespace, which goes with the block."""
     from flytekitplugins.kuberay.kube import Resource  # not for the user side's tests, which have no such version
 
-    namespaces = Resource("", "v1", "namespaces", namespaced=False)
+    namespaces = Resource("", "v1", "namespaces")
     name = f"kuberay-{uuid.uuid4().hex[:8]}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await client.create(namespaces, None, manifest, timeout=20)

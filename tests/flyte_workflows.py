@@ -11,7 +11,7 @@ from tests.api import run_apart
 
 FLYTE_WORKFLOWS = Resource("flyte.lyft.com", "v1alpha1", "flyteworkflows")
 RUNNING, SUCCEEDED, FAILED, ABORTED = 1, 3, 5, 6
-_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _DEFINITION: Manifest = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

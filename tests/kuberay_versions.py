@@ -14,10 +14,11 @@ import yaml
 
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Resource
 from flytekitplugins.kuberay.wire import Manifest
+from tests.kube.admin import merge_patch
 
 VERSIONS = ("1.3.2", "1.4.2", "1.5.1", "1.6.2")
 _MODULE = "github.com/ray-project/kuberay/ray-operator"
-_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 class NoCrdError(Exception):
@@ -62,7 +63,7 @@ async def install(kubeconfig: str, version: str) -> None:
     """
     wanted = spec_schema_of(version)
     async with await ApiKubeClient.open(kubeconfig) as client:
-        await client.patch(_DEFINITIONS, None, str(RAYJOBS), {"spec": crd_of(version)["spec"]}, timeout=30)
+        await merge_patch(client, _DEFINITIONS, None, str(RAYJOBS), {"spec": crd_of(version)["spec"]}, timeout=30)
         for _ in range(300):
             served = await client.schema(RAYJOBS, "RayJob")
             if served["properties"]["spec"] == wanted:

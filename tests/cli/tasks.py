@@ -13,6 +13,7 @@ from flytekitplugins.kuberay.cli import main
 from flytekitplugins.kuberay.cluster.names import ATTEMPT, ATTEMPT_KEY, MANAGED_BY, MANAGER, PREFIX, attempt_key
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest
 from tests.connector.pods import put_pod
+from tests.kube.admin import merge_patch
 from tests.kube.samples import rayjob
 
 from .running import Ended
@@ -45,7 +46,7 @@ class Tasks:
         name = job["metadata"]["name"]
         await self.client.create(RAYJOBS, self.namespace, job)
         if status:
-            await self.client.patch(RAYJOBS, self.namespace, name, {"status": status}, subresource="status")
+            await merge_patch(self.client, RAYJOBS, self.namespace, name, {"status": status}, status=True)
         prefix = (job["metadata"].get("annotations") or {}).get(f"{PREFIX}output-prefix", "")
         return json.dumps({"namespace": self.namespace, "name": name, "output_prefix": prefix}).encode()
 

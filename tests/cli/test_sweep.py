@@ -22,6 +22,7 @@ from tests.flyte_workflows import (
     flyte_workflow,
     served_flyte_workflows,
 )
+from tests.kube.admin import merge_patch
 from tests.kube.samples import rayjob
 from tests.kube.scripted import Reply, ScriptedServer, answer, failure
 
@@ -52,7 +53,7 @@ class Cluster:
         """Nothing; there is a RayJob, and its FlyteWorkflow where it has a phase."""
         await self.add_manifest(ours(name, execution))
         if status:
-            await self._client.patch(RAYJOBS, self.namespace, name, {"status": status}, subresource="status")
+            await merge_patch(self._client, RAYJOBS, self.namespace, name, {"status": status}, status=True)
         if phase is not None:
             await self._client.create(FLYTE_WORKFLOWS, self.namespace, flyte_workflow(execution, phase))
 

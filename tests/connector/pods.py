@@ -9,6 +9,7 @@ from typing import Any
 
 from flytekitplugins.kuberay.cluster.names import ATTEMPT_KEY, MANAGED_BY, MANAGER, attempt_key
 from flytekitplugins.kuberay.kube import EVENTS, PODS, ApiKubeClient
+from tests.kube.admin import merge_patch
 
 CLUSTER = "train-c1"
 UP = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "rayClusterName": CLUSTER}
@@ -47,7 +48,7 @@ async def put_pod(
 async def write_pod(client: ApiKubeClient, metadata: bytes, name: str, **status: Any) -> None:
     """Nothing; a pod's status has these fields now."""
     namespace = json.loads(metadata)["namespace"]
-    await client.patch(PODS, namespace, name, {"status": status}, subresource="status")
+    await merge_patch(client, PODS, namespace, name, {"status": status}, status=True)
 
 
 def ready() -> dict[str, Any]:

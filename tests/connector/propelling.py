@@ -24,6 +24,7 @@ from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.kube import PODS, RAYJOBS, ApiKubeClient, KubeClient, Manifest
 from flytekitplugins.kuberay.settings import Settings
 from tests.api import SHARED, ApiServer
+from tests.kube.admin import merge_patch
 
 from .results import put_outputs
 from .samples import execution_json, template_json
@@ -101,7 +102,7 @@ class Run:
     async def writes(self, job: Manifest, **status: Any) -> None:
         """Nothing; the RayJob has this status, its cluster's name is `c`."""
         patch = {"status": {"rayClusterName": "c", **status}}
-        await self._client.patch(RAYJOBS, self._namespace, job["metadata"]["name"], patch, subresource="status")
+        await merge_patch(self._client, RAYJOBS, self._namespace, job["metadata"]["name"], patch, status=True)
 
     async def makes_pod(self, job: Manifest, kind: str, **status: Any) -> str:
         """The name of a new pod of the RayJob's cluster.
@@ -126,7 +127,7 @@ class Run:
 
     async def changes_pod(self, name: str, **status: Any) -> None:
         """Nothing; the pod has this status, and the connector's view of it is as new."""
-        await self._client.patch(PODS, self._namespace, name, {"status": status}, subresource="status")
+        await merge_patch(self._client, PODS, self._namespace, name, {"status": status}, status=True)
         await asyncio.sleep(0.2)
 
     def prefix(self, job: Manifest) -> str:

@@ -65,12 +65,6 @@ class Seam(KubeClient):
         await self.reached("delete").delete(resource, namespace, name, **options)
 
     @override
-    async def patch(
-        self, resource: Resource, namespace: str | None, name: str, patch: Manifest, **options: Any
-    ) -> Manifest:
-        return await self.reached("patch").patch(resource, namespace, name, patch, **options)
-
-    @override
     async def list_page(
         self, resource: Resource, namespace: str | None, selector: Selector = ALL, **options: Any
     ) -> Page:

@@ -34,6 +34,7 @@ from flytekitplugins.kuberay.connector.service import RayJobService
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, KubeClient, Manifest
 from flytekitplugins.kuberay.settings import Settings, parse_settings
 from flytekitplugins.kuberay.wire import FlyteTask
+from tests.kube.admin import merge_patch
 
 CATEGORY = TaskCategory(name="ray", version=0)
 IMPATIENT = parse_settings({"plugins": {"kuberay": {"api-timeout": "2s"}}})
@@ -138,7 +139,7 @@ async def job_of(client: ApiKubeClient, metadata: bytes) -> Manifest:
 async def write_status(client: ApiKubeClient, metadata: bytes, **status: Any) -> None:
     """Plays the operator: the RayJob's status has these fields now."""
     found = json.loads(metadata)
-    await client.patch(RAYJOBS, found["namespace"], found["name"], {"status": status}, subresource="status")
+    await merge_patch(client, RAYJOBS, found["namespace"], found["name"], {"status": status}, status=True)
 
 
 async def gone(client: ApiKubeClient, metadata: bytes) -> bool:

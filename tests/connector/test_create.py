@@ -26,6 +26,7 @@ from flytekitplugins.kuberay.kube import (
 from flytekitplugins.kuberay.settings import parse_settings
 from flytekitplugins.kuberay.wire import FlyteTask
 from tests.api import ApiServer
+from tests.kube.admin import merge_patch
 from tests.kube.samples import core, rayjob
 
 from .samples import GROUP, flyte_task
@@ -128,14 +129,14 @@ async def test_a_rayjob_that_is_going_is_no_success(impatient: Caller, client: A
     """It is waited for within the request's time; then the error says what holds."""
     metadata = await impatient.create(flyte_task(namespace))
     name = json.loads(metadata)["name"]
-    await client.patch(RAYJOBS, namespace, name, {"metadata": {"finalizers": ["test/held"]}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"metadata": {"finalizers": ["test/held"]}})
     await impatient.delete(metadata)
     expected = f"RayJob {namespace}/{name} of this attempt is still being deleted; try again"
     assert expected in await refusal(impatient, flyte_task(namespace))
 
     again = asyncio.create_task(impatient.create(flyte_task(namespace)))
     await asyncio.sleep(0.4)
-    await client.patch(RAYJOBS, namespace, name, {"metadata": {"finalizers": None}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"metadata": {"finalizers": None}})
     assert json.loads(await again)["name"] == name
     assert json.loads(await again)["uid"] != json.loads(metadata)["uid"]
 

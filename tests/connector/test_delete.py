@@ -12,6 +12,7 @@ import pytest
 from flytekitplugins.kuberay.connector.deletions import Deletions
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, KubeClient, NotFound, TooManyRequests
+from tests.kube.admin import merge_patch
 from tests.kube.samples import rayjob
 
 from .samples import flyte_task
@@ -58,11 +59,11 @@ async def test_a_rayjob_that_waits_for_its_finalizer_is_deleted(
     """KubeRay's finalizer takes its time: the request is accepted, nobody waits for it."""
     metadata = await caller.create(flyte_task(namespace))
     name = json.loads(metadata)["name"]
-    await client.patch(RAYJOBS, namespace, name, {"metadata": {"finalizers": ["test/held"]}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"metadata": {"finalizers": ["test/held"]}})
     for _ in range(2):
         await caller.delete(metadata)
     assert "deletionTimestamp" in (await client.get(RAYJOBS, namespace, name))["metadata"]
-    await client.patch(RAYJOBS, namespace, name, {"metadata": {"finalizers": None}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"metadata": {"finalizers": None}})
 
 
 async def test_a_namesake_with_another_uid_stays(caller: Caller, client: ApiKubeClient, namespace: str) -> None:

@@ -15,6 +15,7 @@ from flytekit.clis.sdk_in_container.serve import connector as serve_connector
 from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
 from flytekitplugins.kuberay.settings import parse_settings
+from tests.kube.admin import strict_dry_run
 
 from .samples import flyte_task
 
@@ -38,7 +39,7 @@ async def test_an_api_server_takes_it(client: ApiKubeClient, namespace: str, kin
     """Without an unknown field."""
     document = DOCUMENTS[kind]
     placed = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
-    created = await client.create(RESOURCES[kind], namespace, placed, dry_run=True, field_validation="Strict")
+    created = await strict_dry_run(client, RESOURCES[kind], namespace, placed)
     assert created.warnings == ()
 
 

@@ -13,6 +13,7 @@ from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
 from tests.api import ApiServer
 from tests.cli.tasks import Tasks, our_job, run_command
 from tests.flyte_workflows import FLYTE_WORKFLOWS, RUNNING, SUCCEEDED, flyte_workflow, served_flyte_workflows
+from tests.kube.admin import strict_dry_run
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -28,7 +29,7 @@ POD: Manifest = SWEEP["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spe
 CONTAINER: Manifest = POD["containers"][0]
 RESOURCES = {
     "ServiceAccount": Resource("", "v1", "serviceaccounts"),
-    "ClusterRoleBinding": Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
+    "ClusterRoleBinding": Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
     "CronJob": Resource("batch", "v1", "cronjobs"),
 }
 
@@ -37,11 +38,9 @@ RESOURCES = {
 async def test_an_api_server_takes_it(client: ApiKubeClient, namespace: str, kind: str) -> None:
     """Without an unknown field."""
     document, resource = SWEEP[kind], RESOURCES[kind]
-    place = namespace if resource.namespaced else None
-    metadata = {**document["metadata"], **({"namespace": namespace} if place else {})}
-    created = await client.create(
-        resource, place, {**document, "metadata": metadata}, dry_run=True, field_validation="Strict"
-    )
+    within = {"namespace": namespace} if "namespace" in document["metadata"] else {}
+    metadata = {**document["metadata"], **within}
+    created = await strict_dry_run(client, resource, within.get("namespace"), {**document, "metadata": metadata})
     assert created.warnings == ()
 
 

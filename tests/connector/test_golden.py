@@ -18,6 +18,7 @@ from flytekitplugins.kuberay.pod.base import find_base_template
 from tests.api import ApiServer, fresh_namespace
 from tests.golden.case import FILES, Case, read_case
 from tests.golden.compare import differences
+from tests.kube.admin import strict_dry_run
 
 from .serving import job_of, service_over, serving
 
@@ -71,7 +72,7 @@ async def test_golden_case_over_grpc(path: Path, api_server: ApiServer, client: 
             assert _words(str(error)) in _words(caught.value.details() or "")
             return
         namespace = case.task.execution.namespace
-        dry = await client.create(RAYJOBS, namespace, expected, dry_run=True, field_validation="Strict")
+        dry = await strict_dry_run(client, RAYJOBS, namespace, expected)
         metadata = await caller.create(case.task)
         got = await job_of(client, metadata)
         assert _essence(got) == _essence(dry.manifest)

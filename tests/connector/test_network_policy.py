@@ -12,6 +12,7 @@ import yaml
 from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.kube import ApiKubeClient, Manifest, Resource
 from flytekitplugins.kuberay.settings import Settings
+from tests.kube.admin import strict_dry_run
 
 from .samples import flyte_task
 
@@ -23,7 +24,7 @@ OURS = POLICY["spec"]["podSelector"]["matchLabels"]
 async def test_an_api_server_takes_it(client: ApiKubeClient, namespace: str) -> None:
     """Without an unknown field, in any namespace."""
     resource = Resource("networking.k8s.io", "v1", "networkpolicies")
-    created = await client.create(resource, namespace, POLICY, dry_run=True, field_validation="Strict")
+    created = await strict_dry_run(client, resource, namespace, POLICY)
     assert created.warnings == ()
 
 

@@ -14,6 +14,7 @@ from flyteidl.core.execution_pb2 import TaskExecution
 from flytekitplugins.kuberay.connector.events import warnings
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient
 from flytekitplugins.kuberay.settings import parse_settings
+from tests.kube.admin import merge_patch
 
 from .pods import CLUSTER, COMING, UP, moment, provisioned, put_event, put_pod, ready, unscheduled, waits, write_pod
 from .results import Denied
@@ -99,7 +100,7 @@ async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, name
     """Kueue's event about the Workload that it made of the RayJob, which needs no right beyond events; till it goes."""
     metadata = await caller.create(flyte_task(namespace))
     name = json.loads(metadata)["name"]
-    await client.patch(RAYJOBS, namespace, name, {"spec": {"suspend": True}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"spec": {"suspend": True}})
     await write_status(client, metadata, jobDeploymentStatus="Suspended")
     await put_event(client, metadata, "Workload", f"rayjob-{name}-1a2b3", "Pending", "no quota for cpu", warns=False)
     for number in range(60):  # the API server gives them by name, and the first page is not all

@@ -22,6 +22,7 @@ from flytekit.configuration import FastSerializationSettings, Image, ImageConfig
 from flytekitplugins.kuberay.cluster.names import PREFIX
 from flytekitplugins.kuberay.direct.background import Background
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest, NotFound
+from tests.kube.admin import merge_patch
 
 STORE = "memory://bucket"
 IMAGE = "registry.example/ray:1"
@@ -123,7 +124,7 @@ class Pods:
 
     async def _report(self, name: str, status: Manifest) -> None:
         try:
-            await self._client.patch(RAYJOBS, self._namespace, name, {"status": status}, subresource="status")
+            await merge_patch(self._client, RAYJOBS, self._namespace, name, {"status": status}, status=True)
         except NotFound:  # the run has deleted it
             return
 

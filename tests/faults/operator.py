@@ -9,6 +9,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Manifest, NotFound
+from tests.kube.admin import merge_patch
 
 _STATES = [
     {"jobDeploymentStatus": "Initializing"},
@@ -44,8 +45,8 @@ class Operator:
             return
         self._seen[uid] = (time.monotonic(), states + 1)
         try:
-            await self._client.patch(
-                RAYJOBS, self._namespace, name, {"status": _STATES[states]}, subresource="status", timeout=30
+            await merge_patch(
+                self._client, RAYJOBS, self._namespace, name, {"status": _STATES[states]}, status=True, timeout=30
             )
         except NotFound:  # an attempt that a later one has replaced
             return

@@ -22,6 +22,7 @@ from tests.api import ApiServer
 from tests.connector.samples import flyte_task
 from tests.connector.serving import Caller
 from tests.connector.test_process import process
+from tests.kube.admin import merge_patch
 
 from .operator import Operator
 from .proxies import HttpProxy, kubeconfig_at, late, status
@@ -122,7 +123,7 @@ async def test_two_replicas_are_as_one(
         assert len(jobs) == len(nodes)
         for job in jobs:
             status = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "message": "on its way"}
-            await client.patch(RAYJOBS, namespace, job["metadata"]["name"], {"status": status}, subresource="status")
+            await merge_patch(client, RAYJOBS, namespace, job["metadata"]["name"], {"status": status}, status=True)
         for metadata in answers[::2]:
             ours, theirs = await one.becomes(metadata, RUNNING), await other.becomes(metadata, RUNNING)
             assert ours == theirs

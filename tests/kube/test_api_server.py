@@ -29,6 +29,7 @@ from flytekitplugins.kuberay.kube import (
 from flytekitplugins.kuberay.kube.watch import Pace
 from tests.api import ApiServer
 
+from .admin import merge_patch
 from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
 
@@ -64,7 +65,7 @@ async def test_an_object_lives_from_create_to_delete(
     assert created.warnings == ()
     assert await client.get(resource, namespace, "a") == created.manifest
     labels = {"metadata": {"labels": {"mine": "yes"}}}
-    patched = await client.patch(resource, namespace, "a", labels)
+    patched = await merge_patch(client, resource, namespace, "a", labels)
     assert patched["metadata"]["labels"] == {"mine": "yes"}
     selected = [await client.list(resource, namespace, Selector(labels=f"mine={value}")) for value in ("yes", "no")]
     assert [[item["metadata"]["uid"] for item in items] for items in selected] == [[patched["metadata"]["uid"]], []]
@@ -81,7 +82,7 @@ async def test_a_namesake_is_told_apart(client: ApiKubeClient, namespace: str) -
     await client.delete(RAYJOBS, namespace, "a")
     with pytest.raises(AlreadyExists, match="object is being deleted"):
         await client.create(RAYJOBS, namespace, rayjob("a"))
-    await client.patch(RAYJOBS, namespace, "a", {"metadata": {"finalizers": None}})
+    await merge_patch(client, RAYJOBS, namespace, "a", {"metadata": {"finalizers": None}})
     await client.create(RAYJOBS, namespace, rayjob("a"))
 
 
@@ -96,11 +97,10 @@ async def test_a_delete_with_a_uid_spares_a_namesake(client: ApiKubeClient, name
 
 
 async def test_what_is_not_there_is_not_found(client: ApiKubeClient, namespace: str) -> None:
-    """Get, delete and patch of nothing, a create in no namespace, and a log of no pod."""
+    """Get and delete of nothing, a create in no namespace, and a log of no pod."""
     for missing in (
         client.get(RAYJOBS, namespace, "a"),
         client.delete(RAYJOBS, namespace, "a"),
-        client.patch(RAYJOBS, namespace, "a", {}),
         client.create(RAYJOBS, "no-such-namespace", rayjob("a")),
         client.read_log(namespace, "a"),
         anext(client.stream_log(namespace, "a", follow=True)),
@@ -133,28 +133,11 @@ async def test_a_name_that_kubernetes_does_not_take_is_invalid(client: ApiKubeCl
     assert caught.value.causes[0][0] == "metadata.name"
 
 
-async def test_a_dry_run_checks_and_stores_nothing(client: ApiKubeClient, namespace: str) -> None:
-    """It gives what would be stored."""
-    created = await client.create(RAYJOBS, namespace, rayjob("a"), dry_run=True)
-    assert created.manifest["metadata"]["uid"]
-    with pytest.raises(NotFound):
-        await client.get(RAYJOBS, namespace, "a")
-
-
-async def test_an_unknown_field_warns_or_is_refused(client: ApiKubeClient, namespace: str) -> None:
-    """The server's warning is handed on; with Strict it is an error."""
-    odd = rayjob("a", unheardOf=1)
-    created = await client.create(RAYJOBS, namespace, odd, dry_run=True)
+async def test_an_unknown_field_warns(client: ApiKubeClient, namespace: str) -> None:
+    """The server's warning is handed on, and the field is dropped."""
+    created = await client.create(RAYJOBS, namespace, rayjob("a", unheardOf=1))
     assert created.warnings == ('unknown field "spec.unheardOf"',)
-    with pytest.raises(Invalid, match="unheardOf"):
-        await client.create(RAYJOBS, namespace, odd, field_validation="Strict")
-
-
-async def test_status_is_written_by_its_subresource(client: ApiKubeClient, namespace: str) -> None:
-    """As the operator does it; tests play the operator."""
-    await client.create(RAYJOBS, namespace, rayjob("a"))
-    await client.patch(RAYJOBS, namespace, "a", {"status": {"jobStatus": "RUNNING"}}, subresource="status")
-    assert (await client.get(RAYJOBS, namespace, "a"))["status"]["jobStatus"] == "RUNNING"
+    assert "unheardOf" not in created.manifest["spec"]
 
 
 async def test_pages_of_a_real_list(client: ApiKubeClient, namespace: str) -> None:
@@ -177,11 +160,6 @@ async def test_events_of_one_object_are_selected_by_field(client: ApiKubeClient,
         )
     (event,) = await client.list(EVENTS, namespace, Selector(fields="involvedObject.name=a"))
     assert event["metadata"]["name"] == "a"
-
-
-async def test_an_administrator_may(client: ApiKubeClient, namespace: str) -> None:
-    """The question is answered by a real server; its other answer is in test_rbac."""
-    assert await client.may("create", RAYJOBS, namespace)
 
 
 async def test_a_wrong_token_is_unauthorized(client: ApiKubeClient, kubeconfig_of: KubeconfigOf) -> None:
@@ -226,8 +204,8 @@ async def test_the_view_follows_the_cluster(client: ApiKubeClient, namespace: st
     await client.create(RAYJOBS, namespace, rayjob("a", labels=labels))
     await client.create(RAYJOBS, namespace, rayjob("b", labels=labels))
     await shows(view, {"before": "python -V", "a": "python -V", "b": "python -V"}, namespace)
-    await client.patch(RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}})
-    await client.patch(RAYJOBS, namespace, "b", {"metadata": {"labels": None}})
+    await merge_patch(client, RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}})
+    await merge_patch(client, RAYJOBS, namespace, "b", {"metadata": {"labels": None}})
     await client.delete(RAYJOBS, namespace, "before")
     await shows(view, {"a": "python -c 1"}, namespace)
     assert view.age() < 5
@@ -268,9 +246,11 @@ async def test_the_view_survives_an_api_server_that_is_killed(
     while view.error is None and not restart.done():
         await asyncio.sleep(0.05)
     assert view.get(namespace, "a") == "python -V"
-    assert str(view.error).startswith(f"watch rayjobs.ray.io in namespace {namespace}: can't talk to the API server: ")
+    assert str(view.error).startswith(
+        f"watch rayjobs.ray.io in namespace {namespace}: can't talk to the API server: "
+    )
     await restart
-    await client.patch(RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}}, timeout=20)
+    await merge_patch(client, RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}}, timeout=20)
     await shows(view, {"a": "python -c 1"}, namespace)
     assert view.age() < 5
     await view.stop()

@@ -1,8 +1,6 @@
-"""What `KubeClient` builds out of its calls: whole lists, and the question of permissions."""
+"""What `KubeClient` builds out of its calls: whole lists."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -37,19 +35,3 @@ async def test_a_list_follows_its_pages(scripted: ApiKubeClient, server: Scripte
         {**selected, "continue": "t1"},
         {**selected, "continue": "t2"},
     ]
-
-
-@pytest.mark.parametrize("allowed", [pytest.param(True, id="granted"), pytest.param(False, id="not granted")])
-async def test_may_asks_the_server_about_itself(scripted: ApiKubeClient, server: ScriptedServer, allowed: bool) -> None:
-    """The answer is the server's; the question holds verb, resource, subresource and namespace."""
-    server.replies.append(answer({"status": {"allowed": allowed}}))
-    assert await scripted.may("get", PODS, "ns", subresource="log") is allowed
-    assert server.seen[0].path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert json.loads(server.seen[0].body)["spec"]["resourceAttributes"] == {
-        "verb": "get",
-        "group": "",
-        "version": "v1",
-        "resource": "pods",
-        "namespace": "ns",
-        "subresource": "log",
-    }

@@ -34,6 +34,7 @@ from flytekitplugins.kuberay.kube import (
 from tests.api import ApiServer, fresh_namespace
 from tests.flyte_workflows import FLYTE_WORKFLOWS, RUNNING, flyte_workflow, served_flyte_workflows
 
+from .admin import may, merge_patch
 from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
 
@@ -43,9 +44,9 @@ RULES: dict[str, list[Manifest]] = {
     document["metadata"]["name"]: document["rules"] for document in DOCUMENTS if document["kind"] == "ClusterRole"
 }
 CONNECTOR, TERMINAL, SWEEP = "flyte-kuberay", "flyte-kuberay-terminal", "flyte-kuberay-sweep"
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 NARROW = {
     "Role": Resource("rbac.authorization.k8s.io", "v1", "roles"),
@@ -124,14 +125,14 @@ class Connector:
 
     async def allow(self, rules: list[Manifest]) -> None:
         """Gives it these rules; the role's copy is called as the namespace."""
-        await self.admin.patch(ROLES, None, self.namespace, {"rules": rules})
+        await merge_patch(self.admin, ROLES, None, self.namespace, {"rules": rules})
 
     async def settles(self, right: Right, expected: bool) -> None:
         """Waits until the server has taken the rules over: it does within moments."""
         resource, _, subresource = right[0].partition("/")
         (group,) = {rule["apiGroups"][0] for rule in RULES[self.role] if right[0] in rule["resources"]}
         asked, end = Resource(group, "v1", resource), time.monotonic() + 10
-        while await self.client.may(right[1], asked, self.namespace, subresource=subresource) is not expected:
+        while await may(self.client, right[1], asked, self.namespace, subresource=subresource) is not expected:
             assert time.monotonic() < end, f"{right} does not become {expected}"
             await asyncio.sleep(0.02)
 
@@ -171,7 +172,7 @@ async def connector(
     own = await ApiKubeClient.open(kubeconfig_of(configuration.host, cluster_entry, {"token": token}))
     yield Connector(own, namespace, role_name, client)
     await own.close()
-    await client.patch(RAYJOBS, namespace, "held", {"metadata": {"finalizers": None}})
+    await merge_patch(client, RAYJOBS, namespace, "held", {"metadata": {"finalizers": None}})
     await client.delete(BINDINGS, None, binding["metadata"]["name"])
     await client.delete(ROLES, None, role["metadata"]["name"])
 
@@ -249,7 +250,7 @@ async def test_it_may_not_do_more(connector: Connector) -> None:
         ("get", CRDS),
         ("delete", FLYTE_WORKFLOWS),
     ):
-        assert not await connector.client.may(verb, resource, connector.namespace)
+        assert not await may(connector.client, verb, resource, connector.namespace)
 
 
 def narrow_documents(tasks: str, platform: str, role: str) -> list[Manifest]:
@@ -292,6 +293,6 @@ async def test_rights_in_some_namespaces_alone(
         await Connector(own, platform, CONNECTOR, client).settles(("podtemplates", "get"), True)
         with pytest.raises(NotFound):
             await own.get(POD_TEMPLATES, platform, "template")
-        assert not await own.may("list", RAYJOBS, platform)
+        assert not await may(own, "list", RAYJOBS, platform)
         await own.close()
     await client.delete(ROLES, None, namespace)

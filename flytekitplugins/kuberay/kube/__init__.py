@@ -11,7 +11,6 @@ except ImportError as error:
 from .access import Access
 from .api import ApiKubeClient
 from .client import (
-    ACCESS_REVIEWS,
     EVENTS,
     POD_TEMPLATES,
     PODS,
@@ -44,7 +43,6 @@ from .errors import (
 from .watch import Watch
 
 __all__ = [
-    "ACCESS_REVIEWS",
     "EVENTS",
     "PODS",
     "POD_TEMPLATES",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal
 from urllib.parse import quote
 
 from kubernetes.aio.client import ApiClient
@@ -79,13 +78,10 @@ class ApiKubeClient(KubeClient):
         namespace: str | None,
         manifest: Manifest,
         *,
-        dry_run: bool = False,
-        field_validation: Literal["Ignore", "Warn", "Strict"] = "Warn",
         timeout: float = 5.0,
     ) -> Created:
         call = _call("create", resource, namespace, str(manifest.get("metadata", {}).get("name", "")))
-        query = [("fieldValidation", field_validation)] + ([("dryRun", "All")] if dry_run else [])
-        request = Request("POST", _path(resource, namespace), tuple(query), manifest)
+        request = Request("POST", _path(resource, namespace), (("fieldValidation", "Warn"),), manifest)
         async with self._exchange.answer(call, request, timeout) as response:
             return Created(parsed(call, await response.read()), warnings_of(response.headers.getall("Warning", [])))
 
@@ -112,23 +108,6 @@ class ApiKubeClient(KubeClient):
         request = Request("DELETE", _path(resource, namespace, name), body=options)
         async with self._exchange.answer(call, request, timeout) as response:
             await response.read()
-
-    @override
-    async def patch(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        patch: Manifest,
-        *,
-        subresource: str = "",
-        timeout: float = 5.0,
-    ) -> Manifest:
-        call = _call("patch", resource, namespace, name, subresource)
-        path = _path(resource, namespace, name, subresource)
-        request = Request("PATCH", path, body=patch, content_type="application/merge-patch+json")
-        async with self._exchange.answer(call, request, timeout) as response:
-            return parsed(call, await response.read())
 
     @override
     async def list_page(
@@ -244,7 +223,7 @@ def _call(verb: str, resource: Resource, namespace: str | None, name: str = "", 
 
 
 def _path(resource: Resource, namespace: str | None, *rest: str) -> str:
-    within = ("namespaces", namespace) if namespace and resource.namespaced else ()
+    within = ("namespaces", namespace) if namespace else ()
     segments = (*within, resource.plural, *(part for part in rest if part))
     return "/".join((_group_path(resource), *(quote(segment, safe="") for segment in segments)))
 

@@ -23,7 +23,6 @@ class Resource:
     group: str
     version: str
     plural: str
-    namespaced: bool = True
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -34,7 +33,6 @@ PODS = Resource("", "v1", "pods")
 EVENTS = Resource("", "v1", "events")
 SERVICES = Resource("", "v1", "services")
 POD_TEMPLATES = Resource("", "v1", "podtemplates")
-ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,9 @@ class KubeClient(ABC):
         namespace: str | None,
         manifest: Manifest,
         *,
-        dry_run: bool = False,
-        field_validation: Literal["Ignore", "Warn", "Strict"] = "Warn",
         timeout: float = 5.0,
     ) -> Created:
-        """The object as the server stored it, or would have with `dry_run`.
+        """The object as the server stored it; it drops fields that it does not know, and warns of them.
 
         Raises:
             ApiError: AlreadyExists, Invalid and Forbidden tell of the object; NotFound of its namespace.
@@ -130,23 +126,6 @@ class KubeClient(ABC):
 
         Raises:
             ApiError: NotFound when it is gone already, Conflict when the uid is another.
-        """
-
-    @abstractmethod
-    async def patch(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        patch: Manifest,
-        *,
-        subresource: str = "",
-        timeout: float = 5.0,
-    ) -> Manifest:
-        """The object after a JSON merge patch: maps merge, lists are replaced, null removes.
-
-        Raises:
-            ApiError: As `get` and `create`.
         """
 
     @abstractmethod
@@ -308,19 +287,3 @@ class KubeClient(ABC):
         """
         pages = self.pages(resource, namespace, selector, timeout=timeout)
         return [item async for page in pages for item in page.items]
-
-    async def may(self, verb: str, resource: Resource, namespace: str | None, *, subresource: str = "") -> bool:
-        """Whether RBAC lets this client do that; any user may ask about itself.
-
-        Raises:
-            ApiError: When the question itself fails.
-        """
-        attributes = {"verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural}
-        attributes |= {"namespace": namespace or "", "subresource": subresource}
-        review = {
-            "apiVersion": f"{ACCESS_REVIEWS.group}/{ACCESS_REVIEWS.version}",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        created = await self.create(ACCESS_REVIEWS, None, review)
-        return bool(created.manifest["status"]["allowed"])

@@ -27,7 +27,6 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: Manifest | None = None
-    content_type: str = "application/json"
 
 
 class Exchange:
@@ -85,7 +84,7 @@ class Exchange:
             query_params=list(request.query),
             header_params={
                 "Accept": "application/json, */*",
-                "Content-Type": request.content_type,
+                "Content-Type": "application/json",
                 # Calls are rare, and a connection that is kept may be dead by the next one, without a word.
                 "Connection": "close",
             },
