@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from flyteidl.core.execution_pb2 import TaskExecution
+from typing_extensions import override
 
 from flytekitplugins.kuberay.connector.events import warnings
-from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient
+from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, Forbidden, Page, Resource, Selector
+from flytekitplugins.kuberay.kube.client import ALL
 from flytekitplugins.kuberay.settings import parse_settings
+from tests.api import ApiServer
 from tests.kube.admin import merge_patch
 
 from .pods import CLUSTER, COMING, UP, moment, provisioned, put_event, put_pod, ready, unscheduled, waits, write_pod
@@ -64,6 +67,34 @@ async def test_a_wait_is_followed_from_cause_to_cause(caller: Caller, client: Ap
     assert await told(caller, metadata, WAITING, expected) == (WAITING, expected)
     await write_status(client, metadata, **UP)
     assert (await told(caller, metadata, RUNNING))[0] == RUNNING
+
+
+class Divided(Seam):
+    """A cluster that lets one namespace be neither listed nor watched."""
+
+    @override
+    async def list_page(
+        self, resource: Resource, namespace: str | None, selector: Selector = ALL, **options: Any
+    ) -> Page:
+        if namespace == "forgotten":
+            raise Forbidden(Call("list", str(resource), namespace), "not you")
+        return await super().list_page(resource, namespace, selector, **options)
+
+
+async def test_a_namespace_that_may_not_be_watched_hides_no_other(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str
+) -> None:
+    """As where a RoleBinding was forgotten: why tasks elsewhere wait is told, and to follow them costs no call."""
+    seam = Divided(await ApiKubeClient.open(api_server.kubeconfig))
+    settings = parse_settings({"plugins": {"kuberay": {"namespaces": [namespace, "forgotten"]}}})
+    async with serving(service_over(seam, settings)) as caller:
+        metadata = await caller.create(flyte_task(namespace))
+        await put_pod(client, metadata, **waits("ContainerCreating"))
+        await write_status(client, metadata, **COMING)
+        assert (await told(caller, metadata, INITIALIZING, "head: starting"))[1] == "head: starting"
+        seam.calls.clear()
+        await caller.get(metadata)
+        assert seam.calls == []
 
 
 async def test_a_quota_is_told(caller: Caller, client: ApiKubeClient, namespace: str) -> None:

@@ -24,7 +24,6 @@ from flytekitplugins.kuberay.kube import (
     Unauthorized,
     Unavailable,
     UnknownResource,
-    Watch,
 )
 from flytekitplugins.kuberay.kube.watch import Pace
 from tests.api import ApiServer
@@ -32,6 +31,7 @@ from tests.api import ApiServer
 from .admin import merge_patch
 from .conftest import KubeconfigOf
 from .samples import core, pod_spec, rayjob
+from .shown import ShownWatch
 
 
 def entrypoint_of(manifest: Manifest) -> str:
@@ -39,7 +39,7 @@ def entrypoint_of(manifest: Manifest) -> str:
     return str(manifest["spec"]["entrypoint"])
 
 
-async def shows(view: Watch[str], expected: dict[str, str], namespace: str) -> None:
+async def shows(view: ShownWatch[str], expected: dict[str, str], namespace: str) -> None:
     """Waits until the view shows that, 20 s at most."""
     wanted = {(namespace, name): value for name, value in expected.items()}
     for _ in range(400):
@@ -195,9 +195,9 @@ async def test_the_view_follows_the_cluster(client: ApiKubeClient, namespace: st
     labels = {"mine": namespace}
     selector = Selector(f"mine={namespace}")
     await client.create(RAYJOBS, namespace, rayjob("before", labels=labels))
-    view = Watch(client, RAYJOBS, entrypoint_of, selector=selector, namespaces=namespaces)
+    view = ShownWatch(client, RAYJOBS, entrypoint_of, selector=selector, namespaces=namespaces)
     view.start()
-    assert await view.wait_synced(10)
+    assert await view.wait_synced(namespace, 10)
     assert view.items() == {(namespace, "before"): "python -V"}
 
     await client.create(RAYJOBS, namespace, rayjob("stranger"))
@@ -208,24 +208,24 @@ async def test_the_view_follows_the_cluster(client: ApiKubeClient, namespace: st
     await merge_patch(client, RAYJOBS, namespace, "b", {"metadata": {"labels": None}})
     await client.delete(RAYJOBS, namespace, "before")
     await shows(view, {"a": "python -c 1"}, namespace)
-    assert view.age() < 5
+    assert view.age(namespace) < 5
     await view.stop()
 
 
 async def test_an_idle_view_stays_fresh(client: ApiKubeClient, namespace: str) -> None:
     """The ends of its watches prove it, without any event."""
-    view = Watch(
+    view = ShownWatch(
         client, Resource("ray.io", "v1", "rayclusters"), str, namespaces=[namespace], pace=Pace(seconds=1, timeout=3)
     )
     view.start()
-    await view.wait_synced(10)
+    await view.wait_synced(namespace, 10)
     ages = []
     for _ in range(35):
         await asyncio.sleep(0.1)
-        ages.append(view.age())
+        ages.append(view.age(namespace))
     await view.stop()
     assert max(ages) < 2.5
-    assert view.error is None
+    assert view.error(namespace) is None
 
 
 # Python 3.10 says so of a TLS connection that the other side reset.
@@ -237,20 +237,20 @@ async def test_the_view_survives_an_api_server_that_is_killed(
     if not api_server.state:
         pytest.skip("KUBECONFIG is set, and what it names must not be restarted")
     await client.create(RAYJOBS, namespace, rayjob("a"))
-    view = Watch(
+    view = ShownWatch(
         client, RAYJOBS, entrypoint_of, namespaces=[namespace], pace=Pace(seconds=5, timeout=3, longest_pause=1)
     )
     view.start()
-    await view.wait_synced(10)
+    await view.wait_synced(namespace, 10)
     restart = asyncio.create_task(asyncio.to_thread(api_server.restart, "--signal", "KILL", "--after", "2"))
-    while view.error is None and not restart.done():
+    while view.error(namespace) is None and not restart.done():
         await asyncio.sleep(0.05)
     assert view.get(namespace, "a") == "python -V"
-    assert str(view.error).startswith(
+    assert str(view.error(namespace)).startswith(
         f"watch rayjobs.ray.io in namespace {namespace}: can't talk to the API server: "
     )
     await restart
     await merge_patch(client, RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}}, timeout=20)
     await shows(view, {"a": "python -c 1"}, namespace)
-    assert view.age() < 5
+    assert view.age(namespace) < 5
     await view.stop()

@@ -76,13 +76,22 @@ def test_only_passing_faults_are_transient() -> None:
     assert {kind for kind in kinds if kind.transient} == transient
 
 
-def test_a_missing_permission_names_verb_resource_namespace_and_remedy() -> None:
-    """Who reads it knows what to grant, and where that stands."""
+@pytest.mark.parametrize(
+    ("call", "binding"),
+    [
+        pytest.param(
+            CALL, "a RoleBinding in namespace flytesnacks-development or a ClusterRoleBinding", id="in a namespace"
+        ),
+        pytest.param(Call("list", "rayjobs.ray.io"), "a ClusterRoleBinding", id="in the whole cluster"),
+    ],
+)
+def test_a_missing_permission_names_verb_resource_namespace_and_remedy(call: Call, binding: str) -> None:
+    """Who reads it knows what to grant, how, and where that stands."""
     expected = (
-        f"create rayjobs.ray.io f1-n0-0 in namespace flytesnacks-development: {RBAC};"
-        " a cluster administrator has to grant it (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
+        f"{call}: {RBAC}; a cluster administrator has to grant it, by {binding}"
+        " (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
     )
-    assert str(error(403, "Forbidden", RBAC)) == expected
+    assert str(error_of(call, 403, json.dumps(status_of(403, "Forbidden", RBAC)))) == expected
 
 
 def test_an_exceeded_quota_is_no_matter_of_permissions() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,18 +16,20 @@ from flytekitplugins.kuberay.kube import (
     PODS,
     RAYJOBS,
     ApiKubeClient,
+    Call,
     Expired,
     Forbidden,
     Manifest,
     Page,
+    Resource,
     Selector,
-    Watch,
 )
+from flytekitplugins.kuberay.kube.errors import error_of
 from flytekitplugins.kuberay.kube.watch import Pace
 
 from .conftest import KubeconfigOf
-
 from .scripted import Reply, ScriptedServer, answer, failure, status_of, stream
+from .shown import ShownWatch
 
 FAST = Pace(seconds=1, timeout=0.3, first_pause=0.01, longest_pause=0.05, shortest_watch=0.05)
 
@@ -57,9 +61,9 @@ EXPIRED = stream(event("ERROR", status_of(410, "Expired", "too old")))
 
 
 @asynccontextmanager
-async def running(client: ApiKubeClient, *namespaces: str, pace: Pace = FAST) -> AsyncIterator[Watch[str]]:
+async def running(client: ApiKubeClient, *namespaces: str, pace: Pace = FAST) -> AsyncIterator[ShownWatch[str]]:
     """A watch of RayJobs that runs."""
-    view = Watch(client, RAYJOBS, phase_of, selector=Selector("mine=yes"), namespaces=namespaces, pace=pace)
+    view = ShownWatch(client, RAYJOBS, phase_of, selector=Selector("mine=yes"), namespaces=namespaces, pace=pace)
     view.start()
     try:
         yield view
@@ -106,28 +110,95 @@ async def test_a_long_first_list_comes_in_pages_and_counts_from_the_first(
     """Nothing is shown of half a list, and the watch starts at the version that the pages share."""
     server.replies += [listed(job("a", "New"), version=5, more="t"), listed(job("b", "New"), version=6)]
     async with running(scripted) as view:
-        assert not view.synced
-        assert await view.wait_synced(5)
+        assert not view.synced("ns")
+        assert await view.wait_synced("ns", 5)
         assert view.items() == {("ns", "a"): "New", ("ns", "b"): "New"}
         await until(lambda: len(server.seen) == 3)
         assert asked(server) == ["list", "list", "watch 5"]
 
 
 async def test_namespaces_are_watched_one_by_one(scripted: ApiKubeClient, server: ScriptedServer) -> None:
-    """With a list of namespaces no call needs a right over the whole cluster; it is synced when all are."""
+    """With a list of namespaces no call needs a right over the whole cluster."""
     server.replies += [listed(job("j", "New", namespace="a"))]
-    async with running(scripted, "a", "b") as view:
-        await until(lambda: ("a", "j") in view.items())
-        assert not await view.wait_synced(0.05)
+    async with running(scripted, "a", "b"):
+        await until(lambda: len(server.seen) == 3)
         assert {seen.path for seen in server.seen} == {f"/apis/ray.io/v1/namespaces/{n}/rayjobs" for n in "ab"}
+
+
+class Divided(ApiKubeClient):
+    """A client that may list and watch one namespace, and not the other."""
+
+    async def list_page(self, resource: Resource, namespace: str | None, *arguments: Any, **options: Any) -> Page:
+        """A page with a RayJob.
+
+        Raises:
+            Forbidden: In namespace b.
+        """
+        if namespace == "b":
+            raise error_of(Call("list", str(resource), "b"), 403, json.dumps(status_of(403, "Forbidden", NOT_YOU)))
+        return Page([job("j", "New", namespace=namespace or "")], "5")
+
+
+NOT_YOU = 'rayjobs.ray.io is forbidden: User "c" cannot list resource "rayjobs" in the namespace "b"'
+
+
+async def test_a_namespace_that_may_not_be_watched_hides_no_other(
+    server: ScriptedServer, kubeconfig_of: KubeconfigOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is synced, old and in error by itself, and the log says which one lacks what."""
+    server.replies += [stream(event("ADDED", job("k", "New", 6, namespace="a")), then="hang")]
+    pace = replace(FAST, timeout=60)
+    async with await Divided.open(kubeconfig_of(server.url)) as client, running(client, "a", "b", pace=pace) as view:
+        await until(lambda: view.get("a", "k") == "New" and "fails" in caplog.text)
+        assert [view.synced(each) for each in ("a", "b")] == [True, False]
+        assert [type(view.error(each)) for each in ("a", "b")] == [type(None), Forbidden]
+        assert [view.age(each) < 60 for each in ("a", "b")] == [True, False]
+        assert [await view.wait_synced(each, 60) for each in ("a", "b")] == [True, False]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the watch of rayjobs.ray.io in namespace b fails and is tried on: list rayjobs.ray.io in namespace b: "
+        f"{NOT_YOU}; a cluster administrator has to grant it, by a RoleBinding in namespace b or a ClusterRoleBinding"
+        " (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
+    ]
+
+
+async def test_of_a_namespace_that_nobody_watches_nothing_is_known(scripted: ApiKubeClient) -> None:
+    """And nobody waits for it."""
+    async with running(scripted, "a") as view:
+        known = (view.synced("b"), view.error("b"), view.age("b"), await view.wait_synced("b", 60))
+        assert known == (False, None, float("inf"), False)
 
 
 async def test_a_list_of_one_namespace_leaves_the_others(scripted: ApiKubeClient, server: ScriptedServer) -> None:
     """What is gone is told by the list of its own namespace only."""
     server.replies += [listed(job("j", "New", namespace="a")), listed(job("j", "New", namespace="b"))]
     async with running(scripted, "a", "b") as view:
-        assert await view.wait_synced(5)
+        assert [await view.wait_synced(each, 5) for each in ("a", "b")] == [True, True]
         assert sorted(view.items()) == [("a", "j"), ("b", "j")]
+
+
+async def test_a_long_list_holds_nobody_up(scripted: ApiKubeClient, server: ScriptedServer) -> None:
+    """The event loop goes on between two objects of it, each of which may take milliseconds to read."""
+    turns: list[int] = []
+    loop_turns = 0
+
+    async def turn() -> None:
+        nonlocal loop_turns
+        while True:
+            loop_turns += 1
+            await asyncio.sleep(0)
+
+    def keep(manifest: Manifest) -> str:
+        turns.append(loop_turns)
+        return ""
+
+    server.replies += [listed(*(job(f"j{number}", "New") for number in range(50)))]
+    view = ShownWatch(scripted, RAYJOBS, keep, pace=FAST)
+    turning = asyncio.create_task(turn())
+    view.start()
+    assert await view.wait_synced("ns", 5)
+    await view.stop()
+    turning.cancel()
+    assert len(set(turns)) == 50
 
 
 async def test_after_410_it_lists_anew(scripted: ApiKubeClient, server: ScriptedServer) -> None:
@@ -161,16 +232,16 @@ async def test_silence_is_noticed(scripted: ApiKubeClient, server: ScriptedServe
     async with running(scripted, pace=Pace(seconds=0, timeout=0.4, first_pause=0.01, longest_pause=0.01)) as view:
         await until(lambda: len(server.seen) == 2)
         await asyncio.sleep(0.3)
-        assert view.age() > 0.2
+        assert view.age("ns") > 0.2
         await until(lambda: view.get("ns", "a") == "New")
-        assert view.age() < 0.2
+        assert view.age("ns") < 0.2
 
 
 async def test_age_is_infinite_before_the_first_list(scripted: ApiKubeClient) -> None:
     """Nobody takes an empty view for an empty cluster."""
     async with running(scripted) as view:
-        assert view.age() == float("inf")
-        assert not view.synced
+        assert view.age("ns") == float("inf")
+        assert not view.synced("ns")
 
 
 async def test_failures_come_with_longer_pauses_and_one_warning(
@@ -181,10 +252,10 @@ async def test_failures_come_with_longer_pauses_and_one_warning(
     with caplog.at_level(logging.INFO, logger="flytekitplugins.kuberay"):
         async with running(scripted) as view:
             await until(lambda: len(server.seen) == 6)
-            assert isinstance(view.error, Forbidden)
+            assert isinstance(view.error("ns"), Forbidden)
             server.replies += [listed(job("a", "New"), version=5), stream(event("ADDED", job("b", "New", 6)))]
             await until(lambda: view.get("ns", "b") == "New")
-            assert view.error is None
+            assert view.error("ns") is None
     assert [record.getMessage() for record in caplog.records] == [
         "the watch of rayjobs.ray.io fails and is tried on: list rayjobs.ray.io: cannot list",
         "the watch of rayjobs.ray.io follows again",
@@ -201,7 +272,7 @@ async def test_a_server_that_always_says_410_is_not_asked_in_a_loop(
     async with running(scripted, pace=pace) as view:
         await asyncio.sleep(0.6)
         assert len(server.seen) <= 8
-        assert isinstance(view.error, Expired)
+        assert isinstance(view.error("ns"), Expired)
 
 
 async def test_a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop(
@@ -213,7 +284,7 @@ async def test_a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop(
     async with running(scripted, pace=pace) as view:
         await asyncio.sleep(0.6)
         assert len(server.seen) <= 5
-        assert str(view.error) == "watch rayjobs.ray.io: the server ended it at once"
+        assert str(view.error("ns")) == "watch rayjobs.ray.io: the server ended it at once"
 
 
 async def test_a_busy_server_is_given_the_time_it_asks_for(scripted: ApiKubeClient, server: ScriptedServer) -> None:
@@ -222,8 +293,8 @@ async def test_a_busy_server_is_given_the_time_it_asks_for(scripted: ApiKubeClie
     server.replies += [busy, listed()]
     pace = Pace(timeout=5, first_pause=0.01, longest_pause=0.4)
     async with running(scripted, pace=pace) as view:
-        assert not await view.wait_synced(0.3)
-        assert await view.wait_synced(5)
+        assert not await view.wait_synced("ns", 0.3)
+        assert await view.wait_synced("ns", 5)
 
 
 @pytest.mark.parametrize(
@@ -273,17 +344,17 @@ async def test_a_fault_of_our_own_does_not_end_it(server: ScriptedServer, kubeco
     """One watch serves all tasks: it goes on with a fresh list, whatever was raised."""
     server.replies += [listed(job("a", "New"), version=5)]
     async with await Odd.open(kubeconfig_of(server.url)) as client, running(client) as view:
-        assert await view.wait_synced(5)
+        assert await view.wait_synced("ns", 5)
         assert view.get("ns", "a") == "New"
 
 
 async def test_stopping_leaves_no_task_and_a_readable_view(scripted: ApiKubeClient, server: ScriptedServer) -> None:
     """Whatever it was at: a watch that is open, a pause, an answer that is awaited."""
     server.replies += [listed(job("a", "New"), version=5), stream(then="hang")]
-    view = Watch(scripted, RAYJOBS, phase_of, pace=FAST)
+    view = ShownWatch(scripted, RAYJOBS, phase_of, pace=FAST)
     view.start()
     view.start()
-    await view.wait_synced(5)
+    await view.wait_synced("ns", 5)
     await view.stop()
     own = {task for task in asyncio.all_tasks() if "Watch" in str(task.get_coro())}
     assert (own, view.get("ns", "a")) == (set(), "New")
@@ -294,8 +365,8 @@ async def test_two_watches_share_one_client(scripted: ApiKubeClient, server: Scr
     server.replies += [listed(job("a", "New"), version=5), stream(then="hang"), listed(job("p", "Pending"), version=7)]
     async with running(scripted, pace=Pace()) as view:
         await until(lambda: len(server.seen) == 2)
-        pods = Watch(scripted, PODS, phase_of)
+        pods = ShownWatch(scripted, PODS, phase_of)
         pods.start()
-        assert await pods.wait_synced(5)
+        assert await pods.wait_synced("ns", 5)
         await pods.stop()
         assert (view.items(), pods.items()) == ({("ns", "a"): "New"}, {("ns", "p"): "Pending"})

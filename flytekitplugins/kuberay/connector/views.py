@@ -27,7 +27,7 @@ class Views:
     """
 
     def __init__(self, client: kube.KubeClient, namespaces: Sequence[str], *, stalest: float) -> None:
-        self._client, self._namespaces, self._stalest = client, frozenset(namespaces), stalest
+        self._client, self._stalest = client, stalest
         ours = kube.Selector(labels=OURS)
         self._jobs = kube.Watch(client, kube.RAYJOBS, view_of, selector=ours, namespaces=namespaces)
         self._pods = kube.Watch(
@@ -45,7 +45,7 @@ class Views:
 
     def followed_job(self, metadata: JobMetadata) -> JobView | None:
         """The RayJob of the task where the view of it is up to date, as far as can be known without a call."""
-        return self._known(metadata) if self._is_followed(self._jobs) else None
+        return self._known(metadata) if self._is_followed(self._jobs, metadata) else None
 
     async def job(self, metadata: JobMetadata) -> JobView | None:
         """The RayJob of the task; None when it is gone for certain.
@@ -53,10 +53,10 @@ class Views:
         Raises:
             ApiError: That isn't known now.
         """
-        if not self._jobs.synced:
-            await self._jobs.wait_synced(_SYNC_SECONDS)
+        if not self._jobs.synced(metadata.namespace):
+            await self._jobs.wait_synced(metadata.namespace, _SYNC_SECONDS)
         known = self._known(metadata)
-        if known is not None and self._is_followed(self._jobs):
+        if known is not None and self._is_followed(self._jobs, metadata):
             return known
         try:
             return await self.job_itself(metadata)
@@ -80,13 +80,13 @@ class Views:
 
     def pods(self, metadata: JobMetadata) -> Sequence[PodView] | None:
         """The attempt's pods as they were known last; None before they were, and where nobody watches."""
-        if not self._pods.synced or not self._watches(metadata.namespace):
+        if not self._pods.synced(metadata.namespace):
             return None
         return self._pods.indexed(attempt_key(metadata.output_prefix))
 
     async def pods_at_end(self, metadata: JobMetadata) -> Sequence[PodView] | None:
         """The same, read directly where the view of them is behind, or there is none."""
-        if not self._is_followed(self._pods) or not self._watches(metadata.namespace):
+        if not self._is_followed(self._pods, metadata):
             try:
                 return await self.pods_themselves(metadata)
             except kube.ApiError:
@@ -102,11 +102,9 @@ class Views:
         key = attempt_key(metadata.output_prefix)
         return await read_pods(self._client, metadata.namespace, key, timeout=_READ_SECONDS)
 
-    def _watches(self, namespace: str) -> bool:
-        return not self._namespaces or namespace in self._namespaces
-
-    def _is_followed(self, view: kube.Watch[Any]) -> bool:
-        return view.synced and view.error is None and view.age() < self._stalest
+    def _is_followed(self, view: kube.Watch[Any], metadata: JobMetadata) -> bool:
+        namespace = metadata.namespace
+        return view.synced(namespace) and view.error(namespace) is None and view.age(namespace) < self._stalest
 
     def _known(self, metadata: JobMetadata) -> JobView | None:
         view = self._jobs.get(metadata.namespace, metadata.name)

@@ -142,8 +142,10 @@ def error_of(call: Call, code: int, body: str, retry_after: str = "") -> ApiErro
     message = str(status.get("message") or f"the answer was HTTP {code} without a Kubernetes Status")
     wait = float(retry_after) if retry_after.isdecimal() else None
     if code == 403 and " cannot " in message:  # RBAC's words; what admission refuses reads otherwise
+        narrow = f"a RoleBinding in namespace {call.namespace} or " if call.namespace else ""
         message += (
-            "; a cluster administrator has to grant it (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
+            f"; a cluster administrator has to grant it, by {narrow}a ClusterRoleBinding"
+            " (deploy/rbac.yaml of flytekitplugins-kuberay has the roles)"
         )
     if code == 429 and wait is None:
         wait = 1.0

@@ -1,7 +1,8 @@
 """A view of the objects that match a selector, kept up to date by one list and one watch for all who read it.
 
-Reading it costs no call. It says how old it is (`age`), and what is wrong when something is (`error`); whoever needs
-more than it knows asks the API server. It mends itself after broken watches, silence, 410 and restarts.
+Reading it costs no call. It says of each namespace how old it is (`age`), and what is wrong when something is
+(`error`): one that may not be watched hides no other. Whoever needs more than it knows asks the API server. It mends
+itself after broken watches, silence, 410 and restarts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from .client import ALL, KubeClient, Manifest, Resource, Selector, WatchEvent
@@ -57,6 +58,12 @@ class _Scope:
     proved_at: float = float("-inf")
     failures: int = 0
     error: Exception | None = None
+    listed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def place(self) -> str:
+        """Where that is, for the end of a text."""
+        return f" in namespace {self.namespace}" if self.namespace else ""
 
 
 class Watch(Generic[T]):
@@ -85,11 +92,10 @@ class Watch(Generic[T]):
     ) -> None:
         self._client, self._resource, self._keep = client, resource, keep
         self._selector, self._pace = selector, pace
-        self._scopes = [_Scope(namespace) for namespace in (namespaces or (None,))]
+        self._scopes = {namespace: _Scope(namespace) for namespace in (namespaces or (None,))}
         self._objects: dict[Key, T] = {}
         self._index_of = index
         self._index: dict[str, set[Key]] = {}
-        self._listed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
@@ -101,7 +107,7 @@ class Watch(Generic[T]):
         """
         if not self._tasks:
             self._stopping = False
-            self._tasks = [asyncio.create_task(self._follow(scope)) for scope in self._scopes]
+            self._tasks = [asyncio.create_task(self._follow(scope)) for scope in self._scopes.values()]
 
     async def stop(self) -> None:
         """Nothing; no task and no connection is left. The view stays as it was. Raises nothing."""
@@ -111,47 +117,53 @@ class Watch(Generic[T]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
-    @property
-    def synced(self) -> bool:
-        """Whether everything was listed once, so that an absent object was absent then. Raises nothing."""
-        return self._listed.is_set()
+    def synced(self, namespace: str) -> bool:
+        """Whether all of the namespace was listed once, so that an absent object was absent then. Raises nothing."""
+        scope = self._scope_of(namespace)
+        return scope is not None and scope.listed.is_set()
 
-    @property
-    def error(self) -> Exception | None:
-        """What keeps the view from following the cluster now, or None. Raises nothing."""
-        return next((scope.error for scope in self._scopes if scope.error is not None), None)
+    def error(self, namespace: str) -> Exception | None:
+        """What keeps the view from following that namespace now, or None. Raises nothing."""
+        scope = self._scope_of(namespace)
+        return scope.error if scope is not None else None
 
-    def age(self) -> float:
-        """Seconds since the server last proved that the view is up to date; infinite before the first list.
+    def age(self, namespace: str) -> float:
+        """Seconds since the server last proved that the view of it is up to date; infinite before the first list.
 
         Raises:
             Nothing.
         """
-        return time.monotonic() - min(scope.proved_at for scope in self._scopes)
+        scope = self._scope_of(namespace)
+        return time.monotonic() - scope.proved_at if scope is not None else float("inf")
 
     def get(self, namespace: str, name: str) -> T | None:
         """What was kept of that object, or None when the view does not hold it. Raises nothing."""
         return self._objects.get((namespace, name))
 
-    def items(self) -> dict[Key, T]:
-        """All that is kept, as a copy. Raises nothing."""
-        return dict(self._objects)
-
     def indexed(self, value: str) -> list[T]:
         """The kept objects for which `index` gives the value, by name. Raises nothing."""
         return [self._objects[key] for key in sorted(self._index.get(value, ()))]
 
-    async def wait_synced(self, timeout: float) -> bool:
-        """Whether the view is `synced`, at the latest after that many seconds.
+    async def wait_synced(self, namespace: str, timeout: float) -> bool:
+        """Whether the namespace is `synced`, at the latest after that many seconds.
+
+        At once where waiting won't help: nobody watches the namespace, or the server refuses to list it.
 
         Raises:
             Nothing, but for cancellation.
         """
+        scope = self._scope_of(namespace)
+        if scope is None or (isinstance(scope.error, ApiError) and not scope.error.transient):
+            return self.synced(namespace)
         try:
-            await asyncio.wait_for(self._listed.wait(), timeout)
+            await asyncio.wait_for(scope.listed.wait(), timeout)
         except asyncio.TimeoutError:
             return False
         return True
+
+    def _scope_of(self, namespace: str) -> _Scope | None:
+        """The one that covers a namespace; None where nobody watches it."""
+        return self._scopes.get(namespace, self._scopes.get(None))
 
     async def _follow(self, scope: _Scope) -> None:
         while not self._stopping:
@@ -174,7 +186,9 @@ class Watch(Generic[T]):
         found: dict[Key, T] = {}
         async for page in self._client.pages(self._resource, scope.namespace, self._selector):
             version = version or page.resource_version  # all pages show the state of the first
-            found.update(kept for item in page.items for kept in self._kept(item))
+            for item in page.items:
+                found.update(self._kept(item))
+                await asyncio.sleep(0)  # `keep` may take milliseconds, and all tasks are answered in this loop
         gone = [key for key in self._objects if scope.namespace in (None, key[0]) and key not in found]
         for key in gone:
             self._drop(key)
@@ -182,8 +196,7 @@ class Watch(Generic[T]):
             self._put(key, value)
         scope.version = version
         self._proved(scope)
-        if all(each.proved_at > float("-inf") for each in self._scopes):
-            self._listed.set()
+        scope.listed.set()
 
     async def _watch(self, scope: _Scope) -> None:
         pace, started, heard = self._pace, time.monotonic(), False
@@ -261,14 +274,14 @@ class Watch(Generic[T]):
 
     def _recovered(self, scope: _Scope) -> None:
         if scope.failures >= _FAILURES_TO_WARN_OF:
-            _log.warning("the watch of %s follows again", self._resource)
+            _log.warning("the watch of %s%s follows again", self._resource, scope.place)
         scope.failures, scope.error = 0, None
 
     def _failed(self, scope: _Scope, error: Exception) -> None:
         scope.failures += 1
         scope.error = error
         if scope.failures == _FAILURES_TO_WARN_OF:
-            _log.warning("the watch of %s fails and is tried on: %s", self._resource, error)
+            _log.warning("the watch of %s%s fails and is tried on: %s", self._resource, scope.place, error)
 
     def _pause(self, scope: _Scope) -> float:
         asked = scope.error.retry_after if isinstance(scope.error, ApiError) else None
