@@ -140,7 +140,7 @@ async def test_kueues_reason_is_told(caller: Caller, client: ApiKubeClient, name
         WAITING,
         "it is suspended, waiting for its queue: Pending: no quota for cpu",
     )
-    await client.patch(RAYJOBS, namespace, name, {"spec": {"suspend": False}})
+    await merge_patch(client, RAYJOBS, namespace, name, {"spec": {"suspend": False}})
     await write_status(client, metadata, **COMING)
     assert await told(caller, metadata, INITIALIZING) == (INITIALIZING, "the Ray cluster is starting")
 
