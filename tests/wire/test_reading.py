@@ -236,6 +236,19 @@ FAULTS = [
         id="numbers that are none",
     ),
     pytest.param(
+        {
+            "rayCluster": {
+                "workerGroupSpec": [{**GROUP, "replicas": "--5", "minReplicas": "-5", "maxReplicas": "9" * 5000}]
+            }
+        },
+        [
+            "custom.rayCluster.workerGroupSpec[0].replicas: is '--5'; it has to be a whole number",
+            "custom.rayCluster.workerGroupSpec[0].minReplicas: is '-5'; it has to be from 0 to 2147483647",
+            f"custom.rayCluster.workerGroupSpec[0].maxReplicas: is '{'9' * 79}; it has to be a whole number",
+        ],
+        id="numbers as text that are none, or too long for Python",
+    ),
+    pytest.param(
         {"rayCluster": {"workerGroupSpec": [GROUP, {**GROUP, "groupName": "W"}, {**GROUP, "groupName": "a_b"}, {}, 3]}},
         [
             "custom.rayCluster.workerGroupSpec[4]: is 3; it has to be a map",
@@ -376,6 +389,14 @@ def test_unknown_extras_are_left_aside_with_a_warning(template: MakeTemplate, ca
                 "it reads up to 1: update flytekitplugins-kuberay where the connector runs"
             ],
             id="a newer version, one sentence and nothing of its content",
+        ),
+        pytest.param(
+            '{"version": 2.0, "queue": 7}',
+            [
+                'config["kuberay"].version: is 2, newer than this connector; '
+                "it reads up to 1: update flytekitplugins-kuberay where the connector runs"
+            ],
+            id="a newer version as a fraction",
         ),
         pytest.param("[]", ['config["kuberay"]: is a list; it has to be a map'], id="a list"),
         pytest.param(

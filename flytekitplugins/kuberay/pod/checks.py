@@ -5,7 +5,6 @@ Each function yields problems, raises nothing and changes nothing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +13,12 @@ from typing import Any
 from ..errors import Problem
 from ..quantity import parse_quantity
 from ..schema import type_problems
-from ..syntax import is_dns_label, is_label_key
+from ..syntax import is_dns_label, is_env_name, is_label_key
 from ..wire import Manifest
 from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
 
 DIRECTIVES = ("replace", "delete", "merge")
-_ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
 _CONTAINER_LISTS = (*LISTS, "ephemeralContainers")
 _KEYED_IN_CONTAINERS = frozenset({"env", "ports", "volumeMounts", "volumeDevices"})
 _KEYED_IN_PODS = frozenset(ENTRY_KEYS) - _KEYED_IN_CONTAINERS
@@ -142,7 +140,7 @@ def _name_problems(spec: Manifest, path: str) -> Iterator[Problem]:
 def _env_problems(entries: Iterable[Manifest], path: str) -> Iterator[Problem]:
     for index, entry in enumerate(entries):
         name = entry.get("name")
-        if set(entry) == {PATCH} or (name and _ENV_NAME.fullmatch(name)):
+        if set(entry) == {PATCH} or is_env_name(name or ""):
             continue
         yield Problem(
             f"{path}[{index}].name",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..config.checks import INT32_MAX
 from ..errors import Problem
+from ..syntax import is_whole_number
 
 Reader = Callable[[Any, str, list[Problem]], Any]
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def boolean(value: Any, path: str, problems: list[Problem]) -> bool:
 def count(value: Any, path: str, problems: list[Problem]) -> int:
     """The whole number of 0 or more, or 0 with a problem; protobuf's JSON allows it as text."""
     number = whole(value)
-    if isinstance(value, str) and value.lstrip("-").isdecimal():
+    if isinstance(value, str) and is_whole_number(value):
         number = int(value)
     if not isinstance(number, int) or isinstance(number, bool):
         return _wrong(value, path, problems, "a whole number", 0)
