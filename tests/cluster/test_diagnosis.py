@@ -249,6 +249,7 @@ def test_what_takes_its_time_is_not_final(cause: Cause) -> None:
     long = Waiting("head", "head", 1, cause, "", ago(days=1), pending=True)
     assert not is_final(long, Settings(), NOW)
     assert is_final(long, graces(pod_pending_timeout="12h"), NOW)
+    assert not is_final(long, graces(pod_pending_timeout="-1s"), NOW)  # as in flytek8s
 
 
 @pytest.mark.parametrize("cause", Cause)

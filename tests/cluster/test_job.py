@@ -157,6 +157,14 @@ def test_ending(template: Manifest, own: Manifest, shutdown: bool, ttl: int | No
             60 + 600 + 1,
             id="the task's above the platform's",
         ),
+        pytest.param({}, {"start-deadline": "0s", "run-deadline": "1h"}, None, id="0 is no deadline"),
+        pytest.param(
+            {"deadlines": {"start": 0}},
+            {"start-deadline": "1m", "run-deadline": "1h"},
+            None,
+            id="nor is the task's, which is above the platform's",
+        ),
+        pytest.param({}, {"start-deadline": "1ms", "run-deadline": "1h"}, 1 + 3600 + 600, id="a short one is one"),
     ],
 )
 def test_deadline(extras: Manifest, own: Manifest, expected: int | None) -> None:

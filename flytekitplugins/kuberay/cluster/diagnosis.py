@@ -137,7 +137,7 @@ def is_final(waiting: Waiting, settings: Settings, now: datetime, trouble: Troub
         trouble: As seen so far; None to go by the pods' own times.
     """
     pending = settings.k8s.pod_pending_timeout
-    if pending and waiting.pending and now - waiting.since >= pending:
+    if pending > timedelta() and waiting.pending and now - waiting.since >= pending:
         return True
     grace = _GRACES.get(waiting.cause)
     since = max(waiting.since, trouble.first) if trouble else waiting.since

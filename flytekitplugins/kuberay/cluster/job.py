@@ -6,6 +6,7 @@ Source: flyteplugins plugins/k8s/ray/ray.go (BuildResource, constructRayJob) and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,10 +85,11 @@ def build_ray_job(task: FlyteTask, settings: Settings, base: Manifest | None = N
 
 
 def deadlines_of(ray: RayTask, settings: Settings) -> tuple[int | None, int | None]:
-    """The start and the run deadline in seconds, the task's before the platform's; None for none."""
+    """The start and the run deadline in seconds, the task's before the platform's; None for none, as 0 says too."""
     own, extras = settings.kuberay, ray.extras
     start = extras.start_deadline if extras.start_deadline is not None else _seconds(own.start_deadline)
-    return start, extras.run_deadline if extras.run_deadline is not None else _seconds(own.run_deadline)
+    run = extras.run_deadline if extras.run_deadline is not None else _seconds(own.run_deadline)
+    return start or None, run or None
 
 
 def _read(task: FlyteTask, settings: Settings, base: Manifest | None) -> RayTask:
@@ -193,7 +195,7 @@ def _deadline(ray: RayTask, settings: Settings) -> Manifest:
 
 
 def _seconds(duration: Any) -> int | None:
-    return None if duration is None else int(duration.total_seconds())
+    return None if duration is None else math.ceil(duration.total_seconds())
 
 
 def _cluster_spec(ray: RayTask, pods: _Pods, task: FlyteTask, settings: Settings) -> Manifest:
