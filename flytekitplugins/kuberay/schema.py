@@ -33,6 +33,11 @@ def _schema() -> Mapping[str, Mapping[str, str]]:
     return loaded
 
 
+def fields_of(kind: str) -> Mapping[str, str]:
+    """The fields of a Kubernetes type of schema.json, each with its own type as for `type_problems`."""
+    return _schema()[kind]
+
+
 def type_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Problem]:
     """What in the value is not of the Kubernetes type `kind`, with its path; null fits every type.
 

@@ -11,10 +11,22 @@ from flytekitplugins.kuberay.settings import Settings, parse_settings
 
 from .documents import flat, k8s, ray
 
+UNUSED = (
+    "k8s.inject-finalizer",
+    "k8s.co-pilot",
+    "k8s.delete-resource-on-finalize",
+    "k8s.default-pod-template-resync",
+    "k8s.send-object-events",
+    "k8s.update-base-backoff-duration",
+    "k8s.update-backoff-retries",
+    "k8s.enable-distributed-error-aggregation",
+    "ray.remoteClusterConfig.name",
+    "ray.remoteClusterConfig.endpoint",
+    "ray.remoteClusterConfig.auth",
+)
 # Printed by Flyte v1.16.8's own code (the k8s and ray config sections after loading an empty file), its null as the
 # empty value of the kind.
 FLYTE_DEFAULTS = {
-    "k8s.inject-finalizer": False,
     "k8s.default-annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
     "k8s.default-labels": {},
     "k8s.default-env-vars": {},
@@ -32,18 +44,6 @@ FLYTE_DEFAULTS = {
     "k8s.interruptible-node-selector-requirement": None,
     "k8s.non-interruptible-node-selector-requirement": None,
     "k8s.resource-tolerations": {},
-    "k8s.co-pilot.name": "flyte-copilot-",
-    "k8s.co-pilot.image": "cr.flyte.org/flyteorg/flytecopilot:v0.0.15",
-    "k8s.co-pilot.default-input-path": "/var/flyte/inputs",
-    "k8s.co-pilot.default-output-path": "/var/flyte/outputs",
-    "k8s.co-pilot.input-vol-name": "flyte-inputs",
-    "k8s.co-pilot.output-vol-name": "flyte-outputs",
-    "k8s.co-pilot.start-timeout": timedelta(0),
-    "k8s.co-pilot.timeout": timedelta(hours=1),
-    "k8s.co-pilot.cpu": "500m",
-    "k8s.co-pilot.memory": "128Mi",
-    "k8s.co-pilot.storage": "",
-    "k8s.delete-resource-on-finalize": False,
     "k8s.create-container-error-grace-period": timedelta(minutes=3),
     "k8s.create-container-config-error-grace-period": timedelta(0),
     "k8s.image-pull-backoff-grace-period": timedelta(minutes=3),
@@ -59,12 +59,7 @@ FLYTE_DEFAULTS = {
     "k8s.enable-host-networking-pod": None,
     "k8s.default-pod-dns-config": None,
     "k8s.default-pod-template-name": "",
-    "k8s.default-pod-template-resync": timedelta(seconds=30),
-    "k8s.send-object-events": False,
-    "k8s.update-base-backoff-duration": 10,
-    "k8s.update-backoff-retries": 5,
     "k8s.add-tolerations-for-extended-resources": (),
-    "k8s.enable-distributed-error-aggregation": False,
     "ray.shutdownAfterJobFinishes": True,
     "ray.ttlSecondsAfterFinished": 3600,
     "ray.serviceType": "NodePort",
@@ -72,10 +67,6 @@ FLYTE_DEFAULTS = {
     "ray.includeDashboard": True,
     "ray.dashboardHost": "0.0.0.0",
     "ray.nodeIPAddress": "",
-    "ray.remoteClusterConfig.name": "",
-    "ray.remoteClusterConfig.endpoint": "",
-    "ray.remoteClusterConfig.auth.tokenPath": "",
-    "ray.remoteClusterConfig.auth.caCertPath": "",
     "ray.remoteClusterConfig.enabled": False,
     "ray.logs.cloudwatch-enabled": False,
     "ray.logs.cloudwatch-region": "",
@@ -102,9 +93,10 @@ FLYTE_DEFAULTS = {
 
 
 def test_defaults_are_those_of_flyte() -> None:
-    """Every key of Flyte's two sections is there, with Flyte's default but for the head's Service (D25)."""
+    """Every key of Flyte's two sections is there, with Flyte's default but for the head's Service (D25), or unused."""
     settings = parse_settings({})
     assert {**dict(flat(settings.k8s, "k8s")), **dict(flat(settings.ray, "ray"))} == {
+        **dict.fromkeys(UNUSED),
         **FLYTE_DEFAULTS,
         "ray.serviceType": "ClusterIP",
     }
@@ -125,3 +117,13 @@ def test_defaults_are_those_of_flyte() -> None:
 def test_what_says_nothing_leaves_the_defaults(nothing: Any) -> None:
     """Null, an empty map and the rest of Flyte's configuration change no setting."""
     assert parse_settings(nothing) == Settings()
+
+
+@pytest.mark.parametrize("path", UNUSED)
+def test_what_is_not_used_takes_any_value(path: str) -> None:
+    """A setting without a use for Ray tasks stops no connector; its default is nobody's business."""
+    section, *keys = path.split(".")
+    value: Any = [{"any": 1}]
+    for key in reversed(keys):
+        value = {key: value}
+    parse_settings({"plugins": {section: value}})

@@ -6,8 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from flytekitplugins.kuberay.settings import TemplateLogPlugin, parse_settings
 
@@ -19,8 +17,8 @@ from .documents import k8s, kuberay, problems_of, ray, setting_of
     [
         pytest.param(k8s(default_cpus=2), "k8s.default_cpus", "2", id="a quantity as a number"),
         pytest.param(k8s(default_memory="1.5Gi"), "k8s.default_memory", "1.5Gi", id="a quantity as text"),
-        pytest.param(k8s(inject_finalizer="true"), "k8s.inject_finalizer", True, id="a switch as text"),
-        pytest.param(k8s(update_backoff_retries="7"), "k8s.update_backoff_retries", 7, id="a number as text"),
+        pytest.param(ray(includeDashboard="false"), "ray.include_dashboard", False, id="a switch as text"),
+        pytest.param(ray(ttlSecondsAfterFinished="7"), "ray.ttl_seconds_after_finished", 7, id="a number as text"),
         pytest.param(k8s(pod_pending_timeout=90), "k8s.pod_pending_timeout", timedelta(0), id="nanoseconds"),
         pytest.param(
             k8s(pod_pending_timeout=9e9), "k8s.pod_pending_timeout", timedelta(seconds=9), id="a float of them"
@@ -72,9 +70,9 @@ from .documents import k8s, kuberay, problems_of, ray, setting_of
             {"plugins": {"K8S": {"Default-CPUs": "3"}}}, "k8s.default_cpus", "3", id="keys in any letter case"
         ),
         pytest.param(
-            {"plugins": {"k8s": {"co-pilot": {"timeout": "90m"}}}},
-            "k8s.co_pilot.timeout",
-            timedelta(minutes=90),
+            ray(remoteClusterConfig={"enabled": True}),
+            "ray.remote_cluster_config.enabled",
+            True,
             id="a section's section",
         ),
         pytest.param(
@@ -167,22 +165,40 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="more CPUs than there can be",
         ),
         pytest.param(
-            k8s(inject_finalizer="yes"),
-            "plugins.k8s.inject-finalizer",
+            ray(includeDashboard="yes"),
+            "plugins.ray.includeDashboard",
             "must be true or false, got 'yes'",
             id="no switch",
         ),
         pytest.param(
-            k8s(update_backoff_retries=1.5),
-            "plugins.k8s.update-backoff-retries",
+            ray(ttlSecondsAfterFinished=1.5),
+            "plugins.ray.ttlSecondsAfterFinished",
             "must be a whole number from 0 to 2147483647, got 1.5",
             id="a fraction",
         ),
         pytest.param(
-            k8s(update_backoff_retries=True),
-            "plugins.k8s.update-backoff-retries",
+            ray(ttlSecondsAfterFinished=True),
+            "plugins.ray.ttlSecondsAfterFinished",
             "must be a whole number from 0 to 2147483647, got true",
             id="a switch for a number",
+        ),
+        pytest.param(
+            ray(ttlSecondsAfterFinished="9" * 5000),
+            "plugins.ray.ttlSecondsAfterFinished",
+            f"must be a whole number from 0 to 2147483647, got '{'9' * 56}...",
+            id="a number too long for Python",
+        ),
+        pytest.param(
+            ray(logs={"templates": [{"messageFormat": 3}]}),
+            "plugins.ray.logs.templates[0].messageFormat",
+            "must be a whole number from 0 to 2, got 3",
+            id="a format that there is not",
+        ),
+        pytest.param(
+            kuberay(log_tail_bytes=0),
+            "plugins.kuberay.log-tail-bytes",
+            "must be a whole number from 1 to 2147483647, got 0",
+            id="no bytes of a log",
         ),
         pytest.param(
             ray(ttlSecondsAfterFinished=-1),
@@ -209,16 +225,22 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="a duration too long for Go",
         ),
         pytest.param(
-            kuberay(api_timeout=5),
-            "plugins.kuberay.api-timeout",
+            kuberay(run_deadline=5),
+            "plugins.kuberay.run-deadline",
             "must be a duration, got 5; write it with units, as 90s, 3m or 1h30m",
             id="a bare number for a duration of ours",
         ),
         pytest.param(
-            kuberay(api_timeout="-5s"),
-            "plugins.kuberay.api-timeout",
+            kuberay(run_deadline="-5s"),
+            "plugins.kuberay.run-deadline",
             "must be a duration, got '-5s'; write it with units, as 90s, 3m or 1h30m",
             id="a negative duration of ours",
+        ),
+        pytest.param(
+            kuberay(api_timeout=0),
+            "plugins.kuberay.api-timeout",
+            "must be a duration of 1s or more, got 0; write it with units, as 90s, 3m or 1h30m",
+            id="no time for a call",
         ),
         pytest.param(
             k8s(scheduler_name={"a": 1}), "plugins.k8s.scheduler-name", "must be a text, got a map", id="no text"
@@ -226,19 +248,19 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
         pytest.param(
             k8s(default_env_from_secrets={"a": 1}),
             "plugins.k8s.default-env-from-secrets",
-            "must be a list of texts, got a map",
+            "must be a list of names, got a map",
             id="no list of texts",
         ),
         pytest.param(
             k8s(default_env_from_secrets=0),
             "plugins.k8s.default-env-from-secrets",
-            "must be a list of texts, got 0",
+            "must be a list of names, got 0",
             id="0 for a list of texts",
         ),
         pytest.param(
             k8s(default_env_from_secrets=["a", []]),
             "plugins.k8s.default-env-from-secrets[1]",
-            "must be a text, got a list",
+            "must be the name of an object, got a list; use lower-case letters, digits, '-' and '.', at most 253",
             id="a list in a list",
         ),
         pytest.param(
@@ -290,13 +312,13 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="within a log link",
         ),
         pytest.param(
-            kuberay(queue_label="a b"),
-            "plugins.kuberay.queue-label",
-            "must be a Kubernetes label key, got 'a b'; write it as example.com/name",
-            id="no label key",
+            kuberay(ray_job_patch="x"), "plugins.kuberay.ray-job-patch", "must be a map, got 'x'", id="no patch"
         ),
         pytest.param(
-            kuberay(ray_job_patch="x"), "plugins.kuberay.ray-job-patch", "must be a map, got 'x'", id="no patch"
+            kuberay(ray_job_patch={"suspend": True}),
+            "plugins.kuberay.ray-job-patch.suspend",
+            'is no field of a RayJob; write it under "spec"',
+            id="a patch of what no RayJob has",
         ),
         pytest.param(
             kuberay(start_dedline="1m"),
@@ -337,20 +359,3 @@ def test_all_problems_are_told_at_once() -> None:
         "a.yaml: plugins.k8s.scheduler-name: must be a text, got a list",
         "b.yaml: plugins.kuberay.quue: is not a setting; did you mean queue?",
     ]
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["h", "m", "s", "ms", "us"])), min_size=1, max_size=5),
-)
-def test_durations_are_sums_of_their_parts(parts: list[tuple[int, str]]) -> None:
-    """A duration counts its parts as Go does, in any order and number."""
-    unit = {
-        "h": timedelta(hours=1),
-        "m": timedelta(minutes=1),
-        "s": timedelta(seconds=1),
-        "ms": timedelta(milliseconds=1),
-        "us": timedelta(microseconds=1),
-    }
-    text = "".join(f"{amount}{name}" for amount, name in parts)
-    expected = sum((amount * unit[name] for amount, name in parts), timedelta())
-    assert parse_settings(kuberay(run_deadline=text)).kuberay.run_deadline == expected

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from flytekitplugins.kuberay.errors import SettingsError
-from flytekitplugins.kuberay.settings import Settings, load_settings, parse_settings
+from flytekitplugins.kuberay.settings import Settings, TemplateLogPlugin, load_settings, parse_settings
 
-from .documents import in_file, k8s, kuberay
+from .documents import in_file, k8s, kuberay, problems_of, ray, setting_of
 
 
 def test_unknown_keys_of_flyte_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -76,6 +76,101 @@ def test_later_documents_win(documents: list[dict[str, Any]], attribute: str, go
     """Several documents are merged key by key, the later over the earlier."""
     settings = parse_settings([(f"{i}.yaml", document) for i, document in enumerate(documents)])
     assert getattr(settings.k8s, attribute) == got
+
+
+@pytest.mark.parametrize(
+    ("documents", "attribute", "got"),
+    [
+        pytest.param(
+            [{"plugins": {"K8s": {"default-cpus": 7}}}, k8s(default_memory="9Gi")],
+            "k8s.default_cpus",
+            "7",
+            id="a section",
+        ),
+        pytest.param(
+            [{"Plugins": {"k8s": {"default-cpus": 7}}}, k8s(default_memory="9Gi")],
+            "k8s.default_cpus",
+            "7",
+            id="plugins",
+        ),
+        pytest.param([k8s(default_cpus=7), k8s(Default_CPUs=8)], "k8s.default_cpus", "8", id="a setting"),
+        pytest.param(
+            [
+                ray(defaults={"headNode": {"startParameters": {"num-cpus": 0}}}),
+                ray(defaults={"headnode": {"ipAddress": "x"}}),
+            ],
+            "ray.defaults.head_node.start_parameters",
+            {"num-cpus": "0"},
+            id="a section's section",
+        ),
+        pytest.param(
+            [
+                ray(logs={"dynamic-log-links": {"A": {"displayName": "a"}}}),
+                ray(logs={"dynamic-log-links": {"A": {"displayname": "b", "templateUris": ["u"]}}}),
+            ],
+            "ray.logs.dynamic_log_links",
+            {"A": TemplateLogPlugin(display_name="b", template_uris=("u",))},
+            id="a section in a map of them",
+        ),
+        pytest.param(
+            [k8s(default_env_vars={"a": 1}), k8s(default_env_vars={"A": 2})],
+            "k8s.default_env_vars",
+            {"a": "1", "A": "2"},
+            id="but not the keys of a map, which are names",
+        ),
+    ],
+)
+def test_settings_of_several_documents_meet_in_any_letter_case(
+    documents: list[dict[str, Any]], attribute: str, got: object
+) -> None:
+    """A key counts in any letter case when documents are merged, as it does in one."""
+    assert setting_of([(f"{i}.yaml", document) for i, document in enumerate(documents)], attribute) == got
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        pytest.param({"plugins": {"k8s": {}, "K8s": {}}}, "plugins.K8s: is k8s", id="a section"),
+        pytest.param(k8s(default_cpus=1, Default_CPUs=2), "plugins.k8s.Default-CPUs: is default-cpus", id="a setting"),
+        pytest.param(
+            ray(logs={"templates": [{"displayName": "a", "displayname": "b"}]}),
+            "plugins.ray.logs.templates[0].displayname: is displayName",
+            id="within a log link",
+        ),
+    ],
+)
+def test_a_key_that_stands_twice_by_its_letter_case_is_refused(data: dict[str, Any], problem: str) -> None:
+    """Only one of the two could count."""
+    assert problems_of(data) == [f"{problem} in another letter case; keep one of the two"]
+
+
+def test_a_part_of_an_object_may_come_from_another_document() -> None:
+    """What an object lacks is missing only where no document has it."""
+    documents = [("a", ray(logsSidecar={"name": "l", "image": "i"})), ("b", ray(logsSidecar={"image": "j"}))]
+    assert setting_of(documents, "ray.logs_sidecar") == {"name": "l", "image": "j"}
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        pytest.param(
+            {},
+            [
+                "plugins.ray.remoteClusterConfig is not used: name the RayJobs' cluster by plugins.kuberay.kubeconfig; "
+                "see docs/settings.md"
+            ],
+            id="none of ours",
+        ),
+        pytest.param({"kubeconfig": "/k"}, [], id="a kubeconfig"),
+        pytest.param({"context": "c"}, [], id="a context"),
+    ],
+)
+def test_a_remote_cluster_of_flyte_is_told(
+    own: dict[str, str], expected: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who moves from Flyte's plugin would find the RayJobs in another cluster: told once, unless we have one named."""
+    parse_settings([("a", ray(remoteClusterConfig={"enabled": True, "endpoint": "e"})), ("b", kuberay(**own))])
+    assert caplog.messages == expected
 
 
 def test_the_environment_gives_values() -> None:
@@ -158,6 +253,14 @@ def test_yaml_is_read_as_flyte_reads_it(tmp_path: Path) -> None:
             ": is not YAML: unacceptable character #x0001: special characters are not allowed "
             'in "<unicode string>", position 3',
             id="a control character",
+        ),
+        pytest.param("a: !!int x", ": has a value that its !! tag does not fit; drop the tag", id="a tag's number"),
+        pytest.param("a: !!bool x", ": has a value that its !! tag does not fit; drop the tag", id="a tag's switch"),
+        pytest.param("a: !!timestamp x", ": has a value that its !! tag does not fit; drop the tag", id="a tag's date"),
+        pytest.param(
+            f"plugins: {{ray: {{ttlSecondsAfterFinished: {'9' * 5000}}}}}",
+            f": plugins.ray.ttlSecondsAfterFinished: must be a whole number from 0 to 2147483647, got '{'9' * 56}...",
+            id="a number too long for Python",
         ),
     ],
 )

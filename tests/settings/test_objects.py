@@ -1,4 +1,4 @@
-"""Kubernetes objects in settings: their first level is checked, the rest stays as it is."""
+"""Kubernetes objects in settings: read by their types, all the way down."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from .documents import k8s, kuberay, problems_of, ray, setting_of
+
+LABEL = "use lower-case letters, digits and '-', begin and end with a letter or digit, at most 63"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,33 @@ from .documents import k8s, kuberay, problems_of, ray, setting_of
             "k8s.default_pod_dns_config",
             {"nameservers": ["10.0.0.53"], "options": [{"name": "ndots", "value": "1"}]},
             id="a DNS config",
+        ),
+        pytest.param(
+            k8s(
+                default_affinity={
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": {"matchExpressions": [{"key": "k", "operator": "In", "values": [1]}]}
+                        }
+                    },
+                    "podAffinity": None,
+                }
+            ),
+            "k8s.default_affinity",
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["1"]}]}]
+                    }
+                }
+            },
+            id="deep within, as at the top",
+        ),
+        pytest.param(
+            ray(logsSidecar={"name": "l", "livenessProbe": {"httpGet": {"port": "http"}, "periodSeconds": "5"}}),
+            "ray.logs_sidecar",
+            {"name": "l", "livenessProbe": {"httpGet": {"port": "http"}, "periodSeconds": 5}},
+            id="a field of several types",
         ),
         pytest.param(
             ray(logsSidecar={"name": "fluent", "args": ["-c", 1]}),
@@ -101,10 +130,46 @@ def test_objects_are_plain_data(data: dict[str, Any], attribute: str, got: objec
             id="a part of the wrong kind",
         ),
         pytest.param(
-            k8s(default_pod_dns_config={"options": {"ndots": 1}}),
+            k8s(default_pod_dns_config={"options": "ndots"}),
             "plugins.k8s.default-pod-dns-config.options",
-            "must be a list, got a map",
-            id="a map for a list",
+            "must be a list, got 'ndots'",
+            id="a text for a list",
+        ),
+        pytest.param(
+            k8s(default_affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [1]}}),
+            "plugins.k8s.default-affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "must be a map, got a list",
+            id="deep in an affinity",
+        ),
+        pytest.param(
+            ray(logsSidecar={"name": "l", "ports": [1]}),
+            "plugins.ray.logsSidecar.ports[0]",
+            "must be a map, got 1",
+            id="a sidecar's port",
+        ),
+        pytest.param(
+            ray(logsSidecar={"image": "i"}),
+            "plugins.ray.logsSidecar.name",
+            f"must be a DNS label, got null; {LABEL}",
+            id="a sidecar without a name",
+        ),
+        pytest.param(
+            ray(logsSidecar={"name": "L"}),
+            "plugins.ray.logsSidecar.name",
+            f"must be a DNS label, got 'L'; {LABEL}",
+            id="a sidecar's name",
+        ),
+        pytest.param(
+            ray(logsSidecar={"name": "l", "env": [{"name": "A=B", "value": "x"}]}),
+            "plugins.ray.logsSidecar.env[0].name",
+            "must be the name of an environment variable, got 'A=B'; use printable ASCII characters other than '='",
+            id="the name of a sidecar's variable",
+        ),
+        pytest.param(
+            ray(logsSidecar={"name": "l", "$patch": "delete"}),
+            "plugins.ray.logsSidecar.$patch",
+            "is not a setting; remove it, or see docs/settings.md for the keys there are",
+            id="nothing to patch there",
         ),
         pytest.param(
             kuberay(platform_resources={"limits": {"cpu": None}}),

@@ -17,7 +17,8 @@ from ..cluster.status import JobView, view_of
 from ..cluster.sweep import Owner, execution_of, owner_of, sweepable
 from ..errors import KubeRayError
 from ..settings import Settings
-from ..settings.kinds import DURATION, Place
+from ..settings.durations import DURATION
+from ..settings.kinds import Place
 from ..wire import Manifest
 from .output import in_columns, print_text
 from .target import all_ours, opened, settings_of

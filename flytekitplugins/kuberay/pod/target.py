@@ -14,7 +14,6 @@ from .base import base_problems
 from .checks import container_problems, content_problems, metadata_problems, shape_problems
 from .containers import container_of, each_container
 from .merge import PATCH
-from .platform import platform_problems
 from .processed import unmerged
 from .shared_memory import shared_memory_problems
 
@@ -26,7 +25,6 @@ def target_problems(task: FlyteTask, settings: Settings, base: Manifest | None) 
     """What is wrong with the task's own pod, with the base PodTemplate it names, and with the execution's metadata."""
     problems = list(base_problems(task, settings, base))
     yield from problems
-    yield from platform_problems(settings)
     yield from metadata_problems(task.execution.labels, task.execution.annotations, "execution")
     decorator = task.template.metadata.metadata
     yield from metadata_problems(decorator.labels, decorator.annotations, "metadata.metadata")

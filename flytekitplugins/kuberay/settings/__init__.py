@@ -1,8 +1,6 @@
 """The platform's settings: Flyte's own YAML and this package's section, read once into a frozen `Settings`."""
 
 from .flyte import (
-    ClusterAuth,
-    CoPilotSettings,
     K8sSettings,
     LogSettings,
     NodeSettings,
@@ -15,8 +13,6 @@ from .load import Settings, load_settings, parse_settings
 from .own import KuberaySettings
 
 __all__ = [
-    "ClusterAuth",
-    "CoPilotSettings",
     "K8sSettings",
     "KuberaySettings",
     "LogSettings",

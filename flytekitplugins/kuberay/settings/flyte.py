@@ -10,71 +10,51 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from . import kinds, objects
-from .kinds import (
-    BOOL,
-    FLYTE_DURATION,
-    INTEGER,
-    QUANTITY,
-    TEXT,
-    TEXT_MAP,
-    TEXTS,
-    section,
-    setting,
-)
+from . import kinds, objects, texts
+from .durations import FLYTE_DURATION
+from .kinds import ANYTHING, BOOL, INTEGER, QUANTITY, TEXT, TEXT_MAP, section, setting
 from .templates import TEMPLATE, TEMPLATES
 
 Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one, as plain camelCase data."""
 
-_UNUSED = "Read, not used here."
 
-
-@dataclass(frozen=True)
-class CoPilotSettings:
-    """`plugins.k8s.co-pilot`: kept as data, since Ray tasks use no co-pilot."""
-
-    name: str = setting("name", TEXT, "flyte-copilot-", _UNUSED)
-    image: str = setting("image", TEXT, "cr.flyte.org/flyteorg/flytecopilot:v0.0.15", _UNUSED)
-    default_input_path: str = setting("default-input-path", TEXT, "/var/flyte/inputs", _UNUSED)
-    default_output_path: str = setting("default-output-path", TEXT, "/var/flyte/outputs", _UNUSED)
-    input_vol_name: str = setting("input-vol-name", TEXT, "flyte-inputs", _UNUSED)
-    output_vol_name: str = setting("output-vol-name", TEXT, "flyte-outputs", _UNUSED)
-    start_timeout: timedelta = setting("start-timeout", FLYTE_DURATION, timedelta(), _UNUSED)
-    timeout: timedelta = setting("timeout", FLYTE_DURATION, timedelta(hours=1), _UNUSED)
-    cpu: str = setting("cpu", TEXT, "500m", _UNUSED)
-    memory: str = setting("memory", TEXT, "128Mi", _UNUSED)
-    storage: str = setting("storage", TEXT, "", _UNUSED)
+def unused(key: str, doc: str = "") -> Any:
+    """A setting of Flyte's without a use for Ray tasks: any value of it is taken."""
+    return setting(key, ANYTHING, None, f"{doc} Not used here.".lstrip())
 
 
 @dataclass(frozen=True)
 class K8sSettings:
     """`plugins.k8s`: defaults for every pod that Flyte starts."""
 
-    inject_finalizer: bool = setting(
-        "inject-finalizer", BOOL, False, "Puts Flyte's finalizer on Flyte's own objects. " + _UNUSED
-    )
+    inject_finalizer: Any = unused("inject-finalizer", "Puts Flyte's finalizer on Flyte's own objects.")
     default_annotations: Mapping[str, str] = setting(
         "default-annotations",
-        TEXT_MAP,
+        texts.ANNOTATIONS,
         {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
         "Annotations of the RayJob and every pod.",
     )
-    default_labels: Mapping[str, str] = setting("default-labels", TEXT_MAP, {}, "Labels of the RayJob and every pod.")
+    default_labels: Mapping[str, str] = setting(
+        "default-labels", texts.LABELS, {}, "Labels of the RayJob and every pod."
+    )
     default_env_vars: Mapping[str, str] = setting(
-        "default-env-vars", TEXT_MAP, {}, "Environment variables of every container; a task's own of a name win."
+        "default-env-vars", texts.VARIABLES, {}, "Environment variables of every container; a task's own of a name win."
     )
     default_env_vars_from_env: Mapping[str, str] = setting(
         "default-env-vars-from-env",
-        TEXT_MAP,
+        texts.VARIABLES,
         {},
         "The same, each with the value that the named variable has in the connector's environment at its start.",
     )
     default_env_from_configmaps: tuple[str, ...] = setting(
-        "default-env-from-configmaps", TEXTS, (), "ConfigMaps whose entries every container gets as environment."
+        "default-env-from-configmaps",
+        texts.OBJECT_NAMES,
+        (),
+        "ConfigMaps whose entries every container gets as environment.",
     )
     default_env_from_secrets: tuple[str, ...] = setting(
-        "default-env-from-secrets", TEXTS, (), "Secrets whose entries every container gets as environment."
+        "default-env-from-secrets", texts.OBJECT_NAMES, (), "Secrets whose entries every container gets as environment."
     )
     default_cpus: str = setting("default-cpus", QUANTITY, "1000m", "CPUs of a task that says none.")
     default_memory: str = setting("default-memory", QUANTITY, "1024Mi", "Memory of a task that says none.")
@@ -82,7 +62,7 @@ class K8sSettings:
         "default-tolerations", objects.TOLERATIONS, (), "Tolerations of every pod."
     )
     default_node_selector: Mapping[str, str] = setting(
-        "default-node-selector", TEXT_MAP, {}, "Node selector of every pod."
+        "default-node-selector", texts.NODE_SELECTOR, {}, "Node selector of every pod."
     )
     default_affinity: Object | None = setting(
         "default-affinity", objects.AFFINITY, None, "Affinity of a pod whose task and base PodTemplate have none."
@@ -92,7 +72,7 @@ class K8sSettings:
         "interruptible-tolerations", objects.TOLERATIONS, (), "More tolerations of an interruptible task's pods."
     )
     interruptible_node_selector: Mapping[str, str] = setting(
-        "interruptible-node-selector", TEXT_MAP, {}, "Node selector of an interruptible task's pods."
+        "interruptible-node-selector", texts.NODE_SELECTOR, {}, "Node selector of an interruptible task's pods."
     )
     interruptible_node_selector_requirement: Object | None = setting(
         "interruptible-node-selector-requirement",
@@ -112,8 +92,8 @@ class K8sSettings:
         {},
         "Tolerations of pods that ask for the resource named by the key.",
     )
-    co_pilot: CoPilotSettings = section("co-pilot", CoPilotSettings)
-    delete_resource_on_finalize: bool = setting("delete-resource-on-finalize", BOOL, False, _UNUSED)
+    co_pilot: Any = unused("co-pilot")
+    delete_resource_on_finalize: Any = unused("delete-resource-on-finalize")
     create_container_error_grace_period: timedelta = setting(
         "create-container-error-grace-period",
         FLYTE_DURATION,
@@ -139,11 +119,14 @@ class K8sSettings:
         "pod-pending-timeout", FLYTE_DURATION, timedelta(), "How long a pod may be pending; 0 for any time."
     )
     gpu_device_node_label: str = setting(
-        "gpu-device-node-label", TEXT, "k8s.amazonaws.com/accelerator", "Node label that holds the GPU device."
+        "gpu-device-node-label",
+        texts.LABEL_KEY,
+        "k8s.amazonaws.com/accelerator",
+        "Node label that holds the GPU device.",
     )
     gpu_partition_size_node_label: str = setting(
         "gpu-partition-size-node-label",
-        TEXT,
+        texts.LABEL_KEY,
         "k8s.amazonaws.com/gpu-partition-size",
         "Node label that holds the size of a GPU partition.",
     )
@@ -158,7 +141,7 @@ class K8sSettings:
     )
     gpu_resource_name: str = setting(
         "gpu-resource-name",
-        TEXT,
+        texts.RESOURCE_NAME,
         "nvidia.com/gpu",
         "Kubernetes' name of the `gpu` that `@task` asks for. In `requests` and `limits` of a head or worker group"
         " `gpu` is nvidia.com/gpu; for another write its name in the group's PodTemplate.",
@@ -176,21 +159,19 @@ class K8sSettings:
         "default-pod-dns-config", objects.POD_DNS_CONFIG, None, "DNS config of a pod that has none."
     )
     default_pod_template_name: str = setting(
-        "default-pod-template-name", TEXT, "", "PodTemplate under every task that names none."
+        "default-pod-template-name", texts.NAME_OR_NONE, "", "PodTemplate under every task that names none."
     )
-    default_pod_template_resync: timedelta = setting(
-        "default-pod-template-resync", FLYTE_DURATION, timedelta(seconds=30), _UNUSED
-    )
-    send_object_events: bool = setting("send-object-events", BOOL, False, _UNUSED)
-    update_base_backoff_duration: int = setting("update-base-backoff-duration", INTEGER, 10, _UNUSED)
-    update_backoff_retries: int = setting("update-backoff-retries", INTEGER, 5, _UNUSED)
+    default_pod_template_resync: Any = unused("default-pod-template-resync")
+    send_object_events: Any = unused("send-object-events")
+    update_base_backoff_duration: Any = unused("update-base-backoff-duration")
+    update_backoff_retries: Any = unused("update-backoff-retries")
     add_tolerations_for_extended_resources: tuple[str, ...] = setting(
         "add-tolerations-for-extended-resources",
-        TEXTS,
+        texts.RESOURCE_NAMES,
         (),
         "Extended resources; their pods tolerate taints of that key.",
     )
-    enable_distributed_error_aggregation: bool = setting("enable-distributed-error-aggregation", BOOL, False, _UNUSED)
+    enable_distributed_error_aggregation: Any = unused("enable-distributed-error-aggregation")
 
 
 @dataclass(frozen=True)
@@ -205,7 +186,7 @@ class TemplateLogPlugin:
     dynamic_template_uris: tuple[str, ...] = setting(
         "dynamicTemplateUris", TEMPLATES, (), "More, for a task whose config has `name` in `link_type`."
     )
-    message_format: int = setting("messageFormat", INTEGER, 0, "Format: 0 unknown, 1 CSV, 2 JSON.")
+    message_format: int = setting("messageFormat", kinds.whole_number(most=2), 0, "Format: 0 unknown, 1 CSV, 2 JSON.")
     scheme: str = setting("scheme", kinds.choice("Pod", "TaskExecution"), "Pod", "Deprecated by Flyte.")
     show_while_pending: bool = setting("showWhilePending", BOOL, False, "Shows the link before the task runs.")
     hide_once_finished: bool = setting("hideOnceFinished", BOOL, False, "Hides the link once the task has ended.")
@@ -243,21 +224,18 @@ class LogSettings:
 
 
 @dataclass(frozen=True)
-class ClusterAuth:
-    """`plugins.ray.remoteClusterConfig.auth`: kept as data."""
-
-    token_path: str = setting("tokenPath", TEXT, "", _UNUSED)
-    ca_cert_path: str = setting("caCertPath", TEXT, "", _UNUSED)
-
-
-@dataclass(frozen=True)
 class RemoteCluster:
-    """`plugins.ray.remoteClusterConfig`: kept as data; `plugins.kuberay.kubeconfig` and `context` name the cluster."""
+    """`plugins.ray.remoteClusterConfig`: `plugins.kuberay.kubeconfig` and `context` name the cluster here."""
 
-    name: str = setting("name", TEXT, "", _UNUSED)
-    endpoint: str = setting("endpoint", TEXT, "", _UNUSED)
-    auth: ClusterAuth = section("auth", ClusterAuth)
-    enabled: bool = setting("enabled", BOOL, False, _UNUSED)
+    name: Any = unused("name")
+    endpoint: Any = unused("endpoint")
+    auth: Any = unused("auth")
+    enabled: bool = setting(
+        "enabled",
+        BOOL,
+        False,
+        "Not used here, and told in the log: `plugins.kuberay.kubeconfig` and `context` name another cluster.",
+    )
 
 
 @dataclass(frozen=True)
@@ -311,4 +289,6 @@ class RaySettings:
     )
     defaults: RayDefaults = section("defaults", RayDefaults)
     enable_usage_stats: bool = setting("enableUsageStats", BOOL, False, "Whether Ray sends usage statistics.")
-    service_account: str = setting("serviceAccount", TEXT, "", "Service account of the pods, over the execution's.")
+    service_account: str = setting(
+        "serviceAccount", texts.NAME_OR_NONE, "", "Service account of the pods, over the execution's."
+    )

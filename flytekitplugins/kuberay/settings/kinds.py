@@ -9,33 +9,16 @@ from __future__ import annotations
 
 import copy
 import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
-from decimal import Decimal
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from ..config.checks import INT32_MAX
 from ..errors import Problem
 from ..quantity import is_quantity, parse_quantity
-from ..syntax import is_label_key
+from ..syntax import is_whole_number
 
 Section = TypeVar("Section")
-
-_INT32_MAX = 2**31 - 1
-_GO_DURATION_MAX = 2**63 - 1  # nanoseconds
-_MICRO, _MINUTE = 10**3, 60 * 10**9
-_GO_UNITS = {
-    "ns": 1,
-    "us": _MICRO,
-    "µs": _MICRO,
-    "μs": _MICRO,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": _MINUTE,
-    "h": 60 * _MINUTE,
-}
-_GO_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -45,6 +28,7 @@ class Place:
     file: str
     path: str = ""
     strict: bool = False  # an unknown key is a problem, not a warning
+    whole: bool = False  # no other file adds to it: what is missing is missing
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
@@ -71,11 +55,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: its name with article, and how it is read; `null` if null is a value of it."""
+    """A kind of value: its name with article, and how it is read.
+
+    `null` if null is a value of it; `spelled` gives a value whose settings' keys are spelled as here, for a merge.
+    """
 
     name: str
     read: Callable[[Any, Place], Any]
     null: bool = False
+    spelled: Callable[[Any], Any] = lambda value: value
 
 
 def setting(key: str, kind: Kind, default: Any, doc: str) -> Any:
@@ -100,10 +88,10 @@ def read_section(cls: type[Section], value: Any, place: Place) -> Section:
         if value is not None:
             place.refuse("a map of settings", value)
         return cls()
-    known = {f.metadata["key"].lower(): f for f in fields(cls)}  # type: ignore[arg-type]  # Section is a dataclass
+    known = _settings_of(cls)
     values = {}
-    for key, item in value.items():
-        entry = known.get(str(key).lower())
+    for lower, (key, item) in in_lower_case(value, place).items():
+        entry = known.get(lower)
         if entry is None:
             place.unknown(key, [f.metadata["key"] for f in known.values()])
             continue
@@ -113,9 +101,37 @@ def read_section(cls: type[Section], value: Any, place: Place) -> Section:
     return cls(**values)
 
 
+def in_lower_case(value: Mapping[Any, Any], place: Place) -> dict[str, tuple[str, Any]]:
+    """The entries of a map by their keys in lower case, each with its key; a problem for one that is there twice."""
+    found: dict[str, tuple[str, Any]] = {}
+    for key, item in ((str(key), item) for key, item in value.items()):
+        earlier, _ = found.setdefault(key.lower(), (key, item))
+        if earlier != key:
+            place.problems.append(place.at(key).problem(f"is {earlier} in another letter case", "keep one of the two"))
+    return found
+
+
 def section_kind(cls: type[Any]) -> Kind:
     """A map with the settings of a dataclass."""
-    return Kind("a map of settings", lambda value, place: read_section(cls, value, place))
+    return Kind(
+        "a map of settings",
+        lambda value, place: read_section(cls, value, place),
+        spelled=lambda value: _spelled(cls, value),
+    )
+
+
+def _settings_of(cls: type[Any]) -> dict[str, Field[Any]]:
+    """The settings of a section by their keys in lower case."""
+    return {entry.metadata["key"].lower(): entry for entry in fields(cls)}
+
+
+def _spelled(cls: type[Any], value: Any) -> Any:
+    """The settings that a map of the YAML holds, their keys as the section spells them, and theirs likewise."""
+    if not isinstance(value, Mapping):
+        return value
+    known = _settings_of(cls)
+    pairs = ((known[str(key).lower()].metadata, item) for key, item in value.items() if str(key).lower() in known)
+    return {metadata["key"]: metadata["kind"].spelled(item) for metadata, item in pairs}
 
 
 def choice(*names: str) -> Kind:
@@ -140,17 +156,31 @@ def optional(kind: Kind, null: str) -> Kind:
     )
 
 
-def map_of(kind: Kind, name: str) -> Kind:
-    """A map with any keys, or a list of one-key maps, of one kind of value; an empty list empties it."""
+def map_of(kind: Kind, name: str, keys: Kind | None = None) -> Kind:
+    """A map, or a list of one-key maps, of one kind of value and, if named, of keys; an empty list empties it."""
 
     def read(value: Any, place: Place) -> dict[str, Any]:
         entries = _folded(value)
         if entries is None:
             place.refuse(f"{name}, or a list of one-key maps", value)
             return {}
+        if keys is not None:
+            for key in map(str, entries):
+                keys.read(key, place.at(key))
         return {str(key): kind.read(item, place.at(str(key))) for key, item in entries.items()}
 
-    return Kind(name, read)
+    def spelled(value: Any) -> Any:
+        return {key: kind.spelled(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+    return Kind(name, read, spelled=spelled)
+
+
+def text_map(keys: Kind | None = None, values: Kind | None = None) -> Kind:
+    """A map of texts of which null is the empty one."""
+    kind = values or TEXT
+    return map_of(
+        Kind(kind.name, lambda value, place: kind.read("" if value is None else value, place)), "a map of texts", keys
+    )
 
 
 def list_of(kind: Kind, name: str) -> Kind:
@@ -166,6 +196,44 @@ def list_of(kind: Kind, name: str) -> Kind:
     return Kind(name, read)
 
 
+def texts_of(kind: Kind, name: str) -> Kind:
+    """A list of one kind of text, or one text with commas."""
+
+    def read(value: Any, place: Place) -> tuple[Any, ...]:
+        items = list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+        if not isinstance(items, (list, tuple)):
+            place.refuse(name, value)
+            return ()
+        return tuple(kind.read(item, place.at(i)) for i, item in enumerate(items))
+
+    return Kind(name, read)
+
+
+def text_kind(name: str, is_valid: Callable[[str], bool], wanted: str = "", remedy: str = "") -> Kind:
+    """A text of some form: its name, whether a text has that form, its name in a problem, and what to write."""
+
+    def read(value: Any, place: Place) -> Any:
+        text = str(value).lower() if isinstance(value, bool) else str(value)  # as in YAML; Flyte makes "1" of true
+        if not isinstance(value, (str, int, float)) or not is_valid(text):
+            place.refuse(wanted or name, value, remedy)
+        return text
+
+    return Kind(name, read)
+
+
+def whole_number(least: int = 0, most: int = INT32_MAX) -> Kind:
+    """A whole number within bounds."""
+
+    def read(value: Any, place: Place) -> Any:
+        digits = isinstance(value, str) and is_whole_number(value.strip())
+        number = int(value) if digits or isinstance(value, float) and value.is_integer() else value
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            place.refuse(f"a whole number from {least} to {most}", value)
+        return number
+
+    return Kind("a whole number", read)
+
+
 def _read_bool(value: Any, place: Place) -> Any:
     if isinstance(value, bool):
         return value
@@ -175,68 +243,10 @@ def _read_bool(value: Any, place: Place) -> Any:
     return text == "true"
 
 
-def _read_integer(value: Any, place: Place) -> Any:
-    whole = isinstance(value, float) and value.is_integer() or isinstance(value, str) and value.strip().isdecimal()
-    number = int(value) if whole else value
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _INT32_MAX:
-        place.refuse(f"a whole number from 0 to {_INT32_MAX}", value)
-    return number
-
-
-def _read_text(value: Any, place: Place) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()  # as written in YAML; Flyte makes "1" or "0" of it
-    if not isinstance(value, (str, int, float)):
-        place.refuse("a text", value)
-    return str(value)
-
-
-def _read_value(value: Any, place: Place) -> Any:
-    return "" if value is None else _read_text(value, place)
-
-
-def _read_texts(value: Any, place: Place) -> tuple[Any, ...]:
-    items = list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
-    if not isinstance(items, (list, tuple)):
-        place.refuse("a list of texts", value)
-        return ()
-    return tuple(_read_text(item, place.at(i)) for i, item in enumerate(items))
-
-
 def _read_quantity(value: Any, place: Place) -> Any:
     if not is_quantity(value) or parse_quantity(value) < 0:
         place.refuse("a Kubernetes quantity", value, "write it as 500m, 2 or 1Gi")
     return str(value)
-
-
-def _read_label_key(value: Any, place: Place) -> Any:
-    if not isinstance(value, str) or not is_label_key(value):
-        place.refuse("a Kubernetes label key", value, "write it as example.com/name")
-    return value
-
-
-def _read_flyte_duration(value: Any, place: Place) -> Any:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = f"{value}ns"
-    return _read_go_duration("0" if value == "" else value, place, signed=True)
-
-
-def _read_duration(value: Any, place: Place) -> Any:
-    bare_zero = value == 0 and not isinstance(value, bool)
-    return _read_go_duration("0" if bare_zero else value, place, signed=False)
-
-
-def _read_go_duration(value: Any, place: Place, signed: bool) -> timedelta:
-    """Source: Go, time.ParseDuration; a bare number counts nanoseconds in Flyte (flytestdlib config.Duration)."""
-    text = value if isinstance(value, str) else ""
-    sign, number = (-1, text[1:]) if signed and text.startswith("-") else (1, text.removeprefix("+"))
-    parts = _GO_DURATION_PART.findall(number)
-    nanoseconds = sum(int(Decimal(amount) * _GO_UNITS[unit]) for amount, unit in parts)
-    complete = number == "0" or (parts and "".join(amount + unit for amount, unit in parts) == number)
-    if not complete or nanoseconds > _GO_DURATION_MAX:
-        place.refuse("a duration", value, "write it with units, as 90s, 3m or 1h30m")
-        return timedelta()
-    return sign * timedelta(microseconds=nanoseconds // 1000)
 
 
 def _read_data(value: Any, place: Place) -> Any:
@@ -244,13 +254,6 @@ def _read_data(value: Any, place: Place) -> Any:
         place.refuse("a map", value)
         return {}
     return value
-
-
-def _read_list(value: Any, place: Place) -> Any:
-    if not isinstance(value, (list, tuple)):
-        place.refuse("a list", value)
-        return []
-    return list(value)
 
 
 def _folded(value: Any) -> Mapping[Any, Any] | None:
@@ -275,13 +278,10 @@ def _shown(value: object) -> str:
 
 
 BOOL = Kind("true or false", _read_bool)
-INTEGER = Kind("a whole number", _read_integer)
-TEXT = Kind("a text", _read_text)
-TEXTS = Kind("a list of texts", _read_texts)
+INTEGER = whole_number()
+TEXT = text_kind("a text", lambda text: True)
+TEXTS = texts_of(TEXT, "a list of texts")
 QUANTITY = Kind("a quantity", _read_quantity)
-LABEL_KEY = Kind("a label key", _read_label_key)
-FLYTE_DURATION = Kind("a duration", _read_flyte_duration)
-DURATION = Kind("a duration", _read_duration)
-TEXT_MAP = map_of(Kind("a text", _read_value), "a map of texts")
+TEXT_MAP = text_map()
 DATA = Kind("a map", _read_data)
-LIST = Kind("a list", _read_list)
+ANYTHING = Kind("anything", lambda value, place: value)

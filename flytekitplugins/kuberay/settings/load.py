@@ -18,13 +18,19 @@ import yaml
 
 from ..errors import Problem, SettingsError
 from .flyte import K8sSettings, RaySettings
-from .kinds import Place, read_section
+from .kinds import Place, in_lower_case, read_section, section_kind
 from .own import KuberaySettings
 
 FILES_VARIABLE = "FLYTE_KUBERAY_CONFIG"
 
 Document = tuple[str, Mapping[str, Any]]
 """The name of a file, for errors, and its content."""
+
+_SECTIONS = {
+    "k8s": section_kind(K8sSettings),
+    "ray": section_kind(RaySettings),
+    "kuberay": section_kind(KuberaySettings),
+}
 
 _log = logging.getLogger(__name__)
 
@@ -76,22 +82,32 @@ def parse_settings(data: Mapping[str, Any] | Sequence[Document], environ: Mappin
 
 def _parsed(documents: Sequence[Document], environ: Mapping[str, str], problems: list[Problem]) -> Settings:
     """The settings of all documents; each is read alone first, so that a problem names its file."""
+    contents = []
     for name, document in documents:
         place = Place(name, problems=problems)
-        _read(document, place)
+        sections = _sections_of(document, place)
+        _read(sections, place)
+        contents.append({key: _SECTIONS[key].spelled(copy.deepcopy(section)) for key, section in sections.items()})
         for warning in place.warnings:
             _log.warning("%s", warning)
     if problems:
         raise SettingsError(problems)
-    contents = (copy.deepcopy(document) for _, document in documents)
-    settings = _read(reduce(_merged, contents, _from_environment(environ)), Place(""))
+    settings = _read(reduce(_merged, contents, _from_environment(environ)), Place("", problems=problems, whole=True))
+    if problems:
+        raise SettingsError(problems)
+    _warn_of_remote_cluster(settings)
     return replace(settings, k8s=_with_environment(settings.k8s, environ), ray=_with_node_address(settings.ray))
 
 
-def _read(document: Any, place: Place) -> Settings:
-    """The settings of one document, its other sections left alone: they are Flyte's."""
+def _sections_of(document: Any, place: Place) -> dict[str, Any]:
+    """What a document says in each of the three sections, its others left alone: they are Flyte's."""
+    plugins = _lowered(_lowered(document, place).get("plugins"), place.at("plugins"))
+    return {name: plugins[name] for name in _SECTIONS if name in plugins}
+
+
+def _read(sections: Mapping[str, Any], place: Place) -> Settings:
+    """The settings of the three sections."""
     plugins = place.at("plugins")
-    sections = _lowered(_lowered(document, place).get("plugins"), plugins)
     return Settings(
         k8s=read_section(K8sSettings, sections.get("k8s"), plugins.at("k8s")),
         ray=read_section(RaySettings, sections.get("ray"), plugins.at("ray")),
@@ -104,11 +120,11 @@ def _lowered(value: Any, place: Place) -> dict[str, Any]:
     if not isinstance(value, (Mapping, NoneType)):
         place.refuse("a map", value)
         return {}
-    return {str(key).lower(): item for key, item in (value or {}).items()}
+    return {key: item for key, (_, item) in in_lower_case(value or {}, place).items()}
 
 
 def _merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    """Both documents: maps key by key, all else from the overlay; null over a map changes nothing.
+    """Both maps: maps key by key, all else from the overlay; null over a map changes nothing.
 
     Source: viper v1.21.0, mergeMaps, by which Flyte merges its files.
     """
@@ -124,7 +140,15 @@ def _merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, An
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """What the environment says below every file."""
     namespace = environ.get("POD_NAMESPACE")
-    return {"plugins": {"kuberay": {"platform-namespace": namespace}}} if namespace else {}
+    return {"kuberay": {"platform-namespace": namespace}} if namespace else {}
+
+
+def _warn_of_remote_cluster(settings: Settings) -> None:
+    """Tells of Flyte's setting that names another cluster, where none of ours does."""
+    own = settings.kuberay
+    if settings.ray.remote_cluster_config.enabled and not (own.kubeconfig or own.context):
+        text = "plugins.ray.remoteClusterConfig is not used: name the RayJobs' cluster by plugins.kuberay.kubeconfig"
+        _log.warning("%s; see docs/settings.md", text)
 
 
 def _with_environment(k8s: K8sSettings, environ: Mapping[str, str]) -> K8sSettings:
@@ -169,6 +193,8 @@ def _read_yaml(path: Path, problems: list[Problem]) -> Any:
         problems.append(Problem(str(path), "is nested too deep"))
     except yaml.YAMLError as error:
         problems.append(Problem(str(path), f"is not YAML: {' '.join(str(error).split())}"))
+    except (ValueError, LookupError, AttributeError):  # PyYAML's own, as for `!!int x`, `!!bool x`, `!!timestamp x`
+        problems.append(Problem(str(path), "has a value that its !! tag does not fit", "drop the tag"))
     else:
         return {} if content is None else content
     return {}
@@ -194,7 +220,7 @@ class _Loader(yaml.SafeLoader):
 for _tag, _pattern in (
     ("null", r"~|null|Null|NULL|"),
     ("bool", r"true|True|TRUE|false|False|FALSE"),
-    ("int", r"[-+]?(0|[1-9][0-9]*)"),
+    ("int", r"[-+]?(0|[1-9][0-9]{0,17})"),  # longer ones are none for Go either, and Python refuses very long ones
     ("float", r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?"),
     ("merge", r"<<"),
 ):

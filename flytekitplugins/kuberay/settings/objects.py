@@ -1,79 +1,80 @@
-"""The Kubernetes objects that stand in settings: kinds that check the first level and keep the rest as plain data."""
+"""The Kubernetes objects that stand in settings: kinds that read them as plain data, by the types of `schema`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from .kinds import (
-    BOOL,
-    DATA,
-    INTEGER,
-    LIST,
-    QUANTITY,
-    TEXT,
-    TEXTS,
-    Kind,
-    Place,
-    list_of,
-    map_of,
-)
+from ..schema import fields_of
+from .kinds import ANYTHING, BOOL, INTEGER, QUANTITY, TEXT, TEXT_MAP, TEXTS, Kind, Place, list_of, map_of
+from .texts import DNS_LABEL, ENV_NAME
+
+_PATCH = "$patch"
+_NAMED = {"V1Container": DNS_LABEL, "V1EnvVar": ENV_NAME}
+"""Types of which each object has a `name` -> what that may be."""
 
 
-def kubernetes(name: str, /, **known: Kind) -> Kind:
-    """A Kubernetes object as plain data, its first level checked; what that does not know is kept with a warning."""
+def kubernetes(kind: str, name: str) -> Kind:
+    """A Kubernetes object as plain data; what its type does not know is kept, with a warning.
+
+    Args:
+        kind: Its type, as `schema` names it.
+        name: What a reader calls it, with article.
+    """
 
     def read(value: Any, place: Place) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            place.refuse(f"a map ({name})", value)
+            place.refuse(name if name == _PART else f"a map ({name})", value)
             return {}
-        for key in value:
-            if key not in known:
-                place.unknown(key, known)
-        return {
-            str(key): known[key].read(item, place.at(key)) if key in known else item
-            for key, item in value.items()
-            if item is not None
-        }
+        given = {str(key): item for key, item in value.items() if item is not None}
+        if place.whole and kind in _NAMED:
+            given.setdefault("name", None)
+        return {key: _read_field(kind, key, item, place) for key, item in given.items()}
 
     return Kind(name, read)
 
 
-_STRINGS = Kind(TEXTS.name, lambda value, place: list(TEXTS.read(value, place)))  # plain data, unlike a setting
+def _read_field(kind: str, key: str, value: Any, place: Place) -> Any:
+    known = fields_of(kind)
+    if key not in known:  # a directive of a merge has nothing to patch here
+        replace(place, strict=place.strict or key == _PATCH).unknown(key, known)
+        return value
+    field = _NAMED[kind] if key == "name" and kind in _NAMED else _kind_of(known[key])
+    return field.read(value, place.at(key))
 
-TOLERATION = kubernetes("a toleration", key=TEXT, operator=TEXT, value=TEXT, effect=TEXT, tolerationSeconds=INTEGER)
+
+def _kind_of(kind: str) -> Kind:
+    """The kind of value of a type of `schema`."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind.startswith("[]"):
+        return _plain_list(list_of(_kind_of(kind[2:]), "a list"))
+    return map_of(_kind_of(kind[2:]), _PART) if kind.startswith("{}") else kubernetes(kind, _PART)
+
+
+def _plain_list(kind: Kind) -> Kind:
+    """The same with a list for its tuple, as plain data has it."""
+    return replace(kind, read=lambda value, place: list(kind.read(value, place)))
+
+
+_PART = "a map"
+_PLAIN = {
+    "any": ANYTHING,
+    "boolean": BOOL,
+    "integer": INTEGER,
+    "quantity": QUANTITY,
+    "string": TEXT,
+    "[]string": _plain_list(TEXTS),
+    "{}string": TEXT_MAP,
+}
+
+TOLERATION = kubernetes("V1Toleration", "a toleration")
 TOLERATIONS = list_of(TOLERATION, "a list of tolerations")
-AFFINITY = kubernetes("an affinity", nodeAffinity=DATA, podAffinity=DATA, podAntiAffinity=DATA)
-NODE_SELECTOR_REQUIREMENT = kubernetes("a node selector requirement", key=TEXT, operator=TEXT, values=_STRINGS)
-POD_SECURITY_CONTEXT = kubernetes(
-    "a pod security context",
-    **dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), INTEGER),
-    **dict.fromkeys(("seLinuxOptions", "windowsOptions", "seccompProfile", "appArmorProfile"), DATA),
-    **dict.fromkeys(("fsGroupChangePolicy", "supplementalGroupsPolicy", "seLinuxChangePolicy"), TEXT),
-    **dict.fromkeys(("supplementalGroups", "sysctls"), LIST),
-    runAsNonRoot=BOOL,
-)
-SECURITY_CONTEXT = kubernetes(
-    "a security context",
-    **dict.fromkeys(("runAsUser", "runAsGroup"), INTEGER),
-    **dict.fromkeys(("privileged", "runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation"), BOOL),
-    **dict.fromkeys(("capabilities", "seLinuxOptions", "windowsOptions", "seccompProfile", "appArmorProfile"), DATA),
-    procMount=TEXT,
-)
-POD_DNS_CONFIG = kubernetes("a pod DNS config", nameservers=_STRINGS, searches=_STRINGS, options=LIST)
-CONTAINER = kubernetes(
-    "a container",
-    **dict.fromkeys(("name", "image", "workingDir", "imagePullPolicy", "restartPolicy"), TEXT),
-    **dict.fromkeys(("terminationMessagePath", "terminationMessagePolicy"), TEXT),
-    **dict.fromkeys(("command", "args"), _STRINGS),
-    **dict.fromkeys(("ports", "env", "envFrom", "volumeMounts", "volumeDevices", "resizePolicy"), LIST),
-    **dict.fromkeys(("resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"), DATA),
-    **dict.fromkeys(("stdin", "stdinOnce", "tty"), BOOL),
-    securityContext=SECURITY_CONTEXT,
-)
-RESOURCES = kubernetes(
-    "resource requirements",
-    requests=map_of(QUANTITY, "a map of quantities"),
-    limits=map_of(QUANTITY, "a map of quantities"),
-    claims=LIST,
-)
+AFFINITY = kubernetes("V1Affinity", "an affinity")
+NODE_SELECTOR_REQUIREMENT = kubernetes("V1NodeSelectorRequirement", "a node selector requirement")
+POD_SECURITY_CONTEXT = kubernetes("V1PodSecurityContext", "a pod security context")
+SECURITY_CONTEXT = kubernetes("V1SecurityContext", "a security context")
+POD_DNS_CONFIG = kubernetes("V1PodDNSConfig", "a pod DNS config")
+CONTAINER = kubernetes("V1Container", "a container")
+RESOURCES = kubernetes("V1ResourceRequirements", "resource requirements")

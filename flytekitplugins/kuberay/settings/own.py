@@ -7,28 +7,25 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ..config import SUBMISSION_MODES
-from .kinds import (
-    DATA,
-    DURATION,
-    INTEGER,
-    LABEL_KEY,
-    TEXT,
-    TEXTS,
-    choice,
-    optional,
-    setting,
-)
+from ..config import SUBMISSION_MODES, checks
+from .durations import DURATION, duration
+from .kinds import DATA, INTEGER, TEXT, Kind, Place, choice, optional, setting, whole_number
 from .objects import RESOURCES
 from .templates import TEMPLATE
+from .texts import LABEL_KEY, LABEL_VALUE, NAMESPACE, NAMESPACES
 
 _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
 """Source: KubeRay v1.6.2, ray-operator/controllers/ray/common/job.go, GetDefaultSubmitterContainer."""
 
 
+def _read_patch(value: Any, place: Place) -> Any:
+    place.problems.extend(checks.ray_job_patch(place.problem("").path, DATA.read(value, place)))
+    return value
+
+
 @dataclass(frozen=True)
 class KuberaySettings:
-    """`plugins.kuberay`. A duration that is None is unset: nothing ends by it."""
+    """`plugins.kuberay`. A deadline that is None or 0 is none: nothing ends by it."""
 
     submission_mode: str = setting(
         "submission-mode",
@@ -60,7 +57,7 @@ class KuberaySettings:
     )
     platform_namespace: str = setting(
         "platform-namespace",
-        TEXT,
+        NAMESPACE,
         "flyte",
         "Where PodTemplates are looked up after the task's namespace; if unset, the environment's `POD_NAMESPACE`.",
     )
@@ -75,10 +72,10 @@ class KuberaySettings:
         DURATION,
         None,
         "Time from the moment KubeRay takes the RayJob up until the job runs, counted anew after a suspension; past it"
-        " the task fails and may be tried again.",
+        " the task fails and may be tried again. 0 is none.",
     )
     run_deadline: timedelta | None = setting(
-        "run-deadline", DURATION, None, "Time for which the job may run; past it the task fails."
+        "run-deadline", DURATION, None, "Time for which the job may run; past it the task fails. 0 is none."
     )
     deadline_margin: timedelta = setting(
         "deadline-margin",
@@ -88,17 +85,22 @@ class KuberaySettings:
         " is sent only where both are set.",
     )
     log_tail_lines: int = setting("log-tail-lines", INTEGER, 200, "Lines of a log's end that are read for a diagnosis.")
-    log_tail_bytes: int = setting("log-tail-bytes", INTEGER, 65536, "Bytes of a log's end that are read at most.")
+    log_tail_bytes: int = setting(
+        "log-tail-bytes", whole_number(1), 65536, "Bytes of a log's end that are read at most."
+    )
     queue_label: str = setting("queue-label", LABEL_KEY, "kueue.x-k8s.io/queue-name", "Label for a task's queue.")
     priority_label: str = setting(
         "priority-label", LABEL_KEY, "kueue.x-k8s.io/priority-class", "Label for a task's priority."
     )
-    queue: str | None = setting("queue", TEXT, None, "Queue of a task that names none.")
+    queue: str | None = setting("queue", LABEL_VALUE, None, "Queue of a task that names none.")
     submitter_resources: Mapping[str, Any] = setting(
         "submitter-resources", RESOURCES, _SUBMITTER, "Resources of the submitter, where the task does not say."
     )
     ray_job_patch: Mapping[str, Any] = setting(
-        "ray-job-patch", DATA, {}, "Part of a RayJob that is merged over each one, under the task's own patch."
+        "ray-job-patch",
+        Kind(DATA.name, _read_patch),
+        {},
+        "Part of a RayJob that is merged over each one, under the task's own patch.",
     )
     kubeconfig: str | None = setting(
         "kubeconfig",
@@ -114,7 +116,7 @@ class KuberaySettings:
         "Link to what a history server keeps of a cluster, shown once the task has ended; a template of a log link.",
     )
     namespaces: tuple[str, ...] = setting(
-        "namespaces", TEXTS, (), "Namespaces that are watched; empty, the whole cluster."
+        "namespaces", NAMESPACES, (), "Namespaces that are watched; empty, the whole cluster."
     )
     keep_finished: timedelta | None = setting(
         "keep-finished",
@@ -124,5 +126,8 @@ class KuberaySettings:
         " connector deletes itself is in failures.md, column RayJob.",
     )
     api_timeout: timedelta = setting(
-        "api-timeout", DURATION, timedelta(seconds=8), "Time for one call of the connector, all tries included."
+        "api-timeout",
+        duration(timedelta(seconds=1)),
+        timedelta(seconds=8),
+        "Time for one call of the connector, all tries included.",
     )
