@@ -14,7 +14,7 @@ import yaml
 
 from ..errors import KubeRayError
 from ..wire import Manifest
-from ..wire.runtime_env import TextDumper, represent_text
+from ..wire.yaml_text import TextDumper, represent_text
 
 _LINE_BREAKS_OF_OLD = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, text in YAML 1.2."""
