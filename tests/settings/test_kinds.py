@@ -219,6 +219,12 @@ def test_values_are_read_as_flyte_reads_them(data: dict[str, Any], attribute: st
             id="a list for a duration",
         ),
         pytest.param(
+            k8s(pod_pending_timeout="-+1s"),
+            "plugins.k8s.pod-pending-timeout",
+            "must be a duration, got '-+1s'; write it with units, as 90s, 3m or 1h30m",
+            id="a duration with two signs",
+        ),
+        pytest.param(
             k8s(pod_pending_timeout="3000000h"),
             "plugins.k8s.pod-pending-timeout",
             "must be a duration, got '3000000h'; write it with units, as 90s, 3m or 1h30m",

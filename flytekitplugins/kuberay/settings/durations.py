@@ -22,8 +22,6 @@ _UNITS = {
     "h": 60 * _MINUTE,
 }
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-
-
 _REMEDY = "write it with units, as 90s, 3m or 1h30m"
 
 
@@ -43,20 +41,22 @@ def duration(least: timedelta = timedelta()) -> Kind:
 def _read_flyte_duration(value: Any, place: Place) -> timedelta:
     """As Flyte: empty text is 0, a bare number counts nanoseconds, and it may be negative."""
     text = f"{value}ns" if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-    is_negative = isinstance(text, str) and text.startswith("-")
-    length = _parsed("0" if text == "" else text[1:] if is_negative else text)
+    length = _parsed("0" if text == "" else text)
     if length is None:
         place.refuse("a duration", value, _REMEDY)
-    return -(length or timedelta()) if is_negative else length or timedelta()
+    return length or timedelta()
 
 
 def _parsed(value: Any) -> timedelta | None:
-    """The duration that a text without a minus says; None where it says none. Source: Go, time.ParseDuration."""
-    text = value.removeprefix("+") if isinstance(value, str) else ""
-    parts = _PART.findall(text)
+    """The duration that a text says; None where it says none. Source: Go, time.ParseDuration."""
+    text = value if isinstance(value, str) else ""
+    number = text[1:] if text.startswith(("-", "+")) else text
+    parts = _PART.findall(number)
     nanoseconds = sum(int(Decimal(amount) * _UNITS[unit]) for amount, unit in parts)
-    is_complete = text == "0" or (parts and "".join(amount + unit for amount, unit in parts) == text)
-    return timedelta(microseconds=nanoseconds // 1000) if is_complete and nanoseconds <= _MAX else None
+    is_complete = number == "0" or (parts and "".join(amount + unit for amount, unit in parts) == number)
+    if not is_complete or nanoseconds > _MAX:
+        return None
+    return timedelta(microseconds=nanoseconds // 1000) * (-1 if text.startswith("-") else 1)
 
 
 FLYTE_DURATION = Kind("a duration", _read_flyte_duration)
