@@ -1,26 +1,23 @@
-"""The task type: a user's Ray settings into the task template, Ray started where the function runs.
+"""The task type: a user's Ray settings into the task template, and what a run of the task does where it runs.
 
-`import ray` happens only when a task runs: registering needs no Ray.
+How Ray starts there stands in `driver`, how a pod template that is a dict becomes the task's pod in `task_pod`.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import importlib
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flytekit.configuration import SerializationSettings
 from flytekit.core.context_manager import ExecutionParameters, FlyteContext, FlyteContextManager
 from flytekit.core.python_function_task import PythonFunctionTask
-from flytekit.core.python_auto_container import get_registerable_container_image
 from flytekit.core.type_engine import TypeEngine
 from flytekit.extend import TaskPlugins
 from flytekit.models.dynamic_job import DynamicJobSpec
 from flytekit.models.literals import LiteralMap
-from flytekit.models.task import Container, K8sObjectMetadata, K8sPod, Resources
+from flytekit.models.task import K8sPod
 
 from .config import (
     AutoscalerOptionsConfig,
@@ -29,8 +26,10 @@ from .config import (
     SubmitterConfig,
     WorkerNodeConfig,
 )
-from .config.podtemplate import pod_spec_of, task_problems
-from .errors import ConfigError, KubeRayError
+from .config.podtemplate import task_problems
+from .driver import DEFAULT_EXCLUDES, init_with_working_dir, installed_ray, refuse_open_ray
+from .errors import ConfigError
+from .task_pod import k8s_pod_of
 
 if TYPE_CHECKING:  # loaded when they are needed: importing flytekit loads this module for everybody
     from .direct.choice import Cluster
@@ -44,48 +43,6 @@ __all__ = [
     "SubmitterConfig",
     "WorkerNodeConfig",
 ]
-
-DEFAULT_EXCLUDES = (
-    # what Flyte's fast registration leaves behind
-    "script_mode.tar.gz",
-    "fast*.tar.gz",
-    ".python_history",
-    # version control
-    ".git",
-    ".hg",
-    ".svn",
-    # virtual environments: the workers' image has its own
-    ".venv",
-    "venv",
-    ".conda",
-    ".tox",
-    ".nox",
-    "node_modules",
-    # caches
-    "__pycache__",
-    ".cache",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".ruff_cache",
-    ".ipynb_checkpoints",
-    # large and never read by workers: core dumps, and the records of experiment trackers
-    "core.[0-9]*",
-    "mlruns",
-    "wandb",
-)
-"""What workers do not get of the working directory, as .gitignore patterns; `excludes=["!wandb"]` takes one back.
-
-Data files are not among them: workers may read them.
-"""
-
-_RESOURCE_NAMES = {
-    Resources.ResourceName.CPU: "cpu",
-    Resources.ResourceName.GPU: "gpu",
-    Resources.ResourceName.MEMORY: "memory",
-    Resources.ResourceName.EPHEMERAL_STORAGE: "ephemeral-storage",
-}
-_TOO_LARGE = ("exceeds the maximum size", "larger than max", "resource_exhausted")
-_MIB = 2**20
 
 
 class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
@@ -113,11 +70,11 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         config = self._ray_config()
         state = FlyteContextManager.current_context().execution_state
         if state is None or state.is_local_execution():
-            _ray().init(address=config.address, ignore_reinit_error=True)
+            installed_ray().init(address=config.address, ignore_reinit_error=True)
         else:
-            refuse_open_ray(_ray().__version__, os.environ.get("RAY_AUTH_MODE"))
+            refuse_open_ray(installed_ray().__version__, os.environ.get("RAY_AUTH_MODE"))
             excludes = [*DEFAULT_EXCLUDES, *(config.excludes or ())]
-            init_with_working_dir(_ray().init, Path.cwd(), excludes, address=config.address)
+            init_with_working_dir(installed_ray().init, Path.cwd(), excludes, address=config.address)
         return user_params  # type: ignore[return-value]  # flytekit's Task and PythonTask disagree on None
 
     def dispatch_execute(  # type: ignore[override]  # flytekit's Task and PythonTask disagree on what comes back
@@ -164,17 +121,7 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         template = self.pod_template
         if template is None or not isinstance(template.pod_spec, Mapping):
             return super().get_k8s_pod(settings)
-        spec, primary = pod_spec_of(template), template.primary_container_name
-        containers = list(spec.get("containers") or [])
-        if primary not in [container.get("name") for container in containers]:
-            containers.append({"name": primary})
-        task = self._get_container(settings)
-        written = [
-            _with_task(container, task) if container.get("name") == primary else container
-            for container in (_with_image(container, settings) for container in containers)
-        ]
-        metadata = K8sObjectMetadata(labels=template.labels, annotations=template.annotations)
-        return K8sPod(metadata, {**spec, "containers": written}, primary_container_name=primary)
+        return k8s_pod_of(template, self._get_container(settings), settings)
 
     def _cluster(self, context: FlyteContext) -> Cluster | None:
         """The cluster that a local run goes to; None where it stays in this process."""
@@ -194,108 +141,6 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
         # read anew each time: with_overrides(task_config=...) may have changed it
         config: RayJobConfig | None = self.task_config
         return RayJobConfig() if config is None else config
-
-
-def _with_image(container: Mapping[str, Any], settings: SerializationSettings) -> dict[str, Any]:
-    image = container.get("image")
-    found = {"image": get_registerable_container_image(image, settings.image_config)} if image else {}
-    return {**container, **found}
-
-
-def _with_task(container: Mapping[str, Any], task: Container) -> dict[str, Any]:
-    """The primary container with the task in it. Source: flytekit/core/utils.py _serialize_pod_spec."""
-    resources = {"limits": _quantities(task.resources.limits), "requests": _quantities(task.resources.requests)}
-    env = [{"name": name, "value": value} for name, value in (task.env or {}).items()]
-    return {
-        "image": task.image,
-        **container,
-        "command": task.command,
-        "args": task.args,
-        "env": [*env, *(container.get("env") or [])],
-        **({"resources": resources} if any(resources.values()) else {}),
-    }
-
-
-def _quantities(entries: Sequence[Resources.ResourceEntry]) -> dict[str, str]:
-    return {_RESOURCE_NAMES[entry.name]: entry.value for entry in entries}
-
-
-def _ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ModuleNotFoundError as error:
-        remedy = "install flytekitplugins-kuberay[ray] here, or the Ray of the cluster's images"
-        raise KubeRayError(f"Ray is not installed, and the task can't run without it; {remedy}") from error
-
-
-def refuse_open_ray(version: str, auth_mode: str | None) -> None:
-    """Nothing; Ray asks for a token, where KubeRay told it to.
-
-    Args:
-        version: Ray's, which nobody outside the image knows.
-        auth_mode: RAY_AUTH_MODE, to which a Ray before 2.52 is deaf.
-
-    Raises:
-        KubeRayError: It does not, so that everybody in the cluster's network could run code here.
-    """
-    if auth_mode == "token" and tuple(map(int, version.split(".")[:2])) < (2, 52):
-        raise KubeRayError(
-            "the Ray cluster was to ask for a token (authOptions, plugins.kuberay.ray-auth), but the image's Ray"
-            f" {version} can't; use an image with Ray 2.52 or newer"
-        )
-
-
-def init_with_working_dir(
-    init: Callable[..., Any], directory: Path, excludes: Sequence[str], address: str | None = None
-) -> None:
-    """Starts Ray with the directory for its workers.
-
-    Args:
-        init: `ray.init`.
-        directory: What the workers find as their working directory.
-        excludes: Patterns, as in .gitignore, of what stays here.
-        address: Of the cluster; None takes the one that the job runs on.
-
-    Raises:
-        KubeRayError: The directory is larger than Ray takes; the text says what is large and what helps.
-    """
-    runtime_env = {"working_dir": str(directory), "excludes": list(excludes)}
-    # Where RayJobConfig.runtime_env has a working_dir, this directory is it, with the task's code added to it
-    os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
-    try:
-        init(address=address, runtime_env=runtime_env)
-    except Exception as error:  # noqa: BLE001  # Ray has no class for this; anything else goes on as it is
-        if not any(words in str(error).lower() for words in _TOO_LARGE):
-            raise
-        raise KubeRayError(_too_large(directory, excludes)) from error
-
-
-def _too_large(directory: Path, excludes: Sequence[str]) -> str:
-    sizes: dict[str, int] = {}
-    for path, size in _files(directory, excludes):
-        top = path.relative_to(directory).parts[0]
-        sizes[top] = sizes.get(top, 0) + size
-    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:5]
-    listed = ", ".join(f"{name} ({size / _MIB:.1f} MiB)" for name, size in largest)
-    return (
-        f"The working directory {directory} is larger than Ray sends to its workers; the largest in it: {listed}. "
-        'Leave out what workers do not read with RayJobConfig(excludes=["data", ...]) or a .rayignore file, '
-        "or keep it in the image or in an object store."
-    )
-
-
-def _files(directory: Path, excludes: Sequence[str]) -> Iterator[tuple[Path, int]]:
-    for folder, folders, names in os.walk(directory):
-        folders[:] = [name for name in folders if not _is_excluded(name, excludes)]
-        for name in names:
-            path = Path(folder, name)
-            if not _is_excluded(name, excludes) and path.is_file():
-                yield path, path.stat().st_size
-
-
-def _is_excluded(name: str, excludes: Sequence[str]) -> bool:
-    """Whether a plain name pattern fits; enough to tell what is large, Ray alone knows what it sends."""
-    return any(fnmatch.fnmatch(name, pattern.strip("/")) for pattern in excludes)
 
 
 TaskPlugins.register_pythontask_plugin(RayJobConfig, RayFunctionTask)

@@ -18,7 +18,9 @@ from . import checks
 from .. import schema
 from ..errors import Problem
 
-_CONTAINER_FIELDS = ("initContainers", "containers")
+CONTAINER_FIELDS = ("initContainers", "containers")
+"""The lists of a pod spec whose containers may have an image that Flyte builds."""
+
 PodTemplateLike: TypeAlias = PodTemplate | Mapping[str, Any]
 """flytekit's PodTemplate, or a pod spec as a dict of camelCase names."""
 
@@ -120,7 +122,7 @@ def task_problems(template: Any) -> Iterator[Problem]:
     if not isinstance(template, PodTemplate) or not isinstance(template.pod_spec, Mapping):
         return
     spec = dict(template.pod_spec)
-    for field in _CONTAINER_FIELDS:
+    for field in CONTAINER_FIELDS:
         if isinstance(spec.get(field), list):
             spec[field] = [_without_image_spec(container) for container in spec[field]]
     yield from problems_of("pod_template", replace(template, pod_spec=spec))
@@ -171,7 +173,7 @@ def _spec_problems(path: str, given: Any) -> Iterator[Problem]:
 
 
 def _image_problems(path: str, spec: Mapping[str, Any]) -> Iterator[Problem]:
-    for field in _CONTAINER_FIELDS:
+    for field in CONTAINER_FIELDS:
         containers = spec.get(field)
         for index, container in enumerate(containers if isinstance(containers, list) else []):
             image = container.get("image") if isinstance(container, dict) else None
