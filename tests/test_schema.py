@@ -35,10 +35,14 @@ def test_a_valid_spec() -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param([], "spec: must be a mapping, got []", id="no mapping"),
-        pytest.param({"containers": {"name": "c"}}, "spec.containers: must be a list, got {'name': 'c'}", id="no list"),
+        pytest.param([], "spec: must be a mapping, got a value of type list", id="no mapping"),
         pytest.param(
-            {"containers": ["c"]}, "spec.containers[0]: must be a mapping, got 'c'", id="an entry that is no mapping"
+            {"containers": {"name": "c"}}, "spec.containers: must be a list, got a value of type dict", id="no list"
+        ),
+        pytest.param(
+            {"containers": ["c"]},
+            "spec.containers[0]: must be a mapping, got a value of type str",
+            id="an entry that is no mapping",
         ),
         pytest.param(
             {"containers": [None]}, "spec.containers[0]: must be an entry, got None", id="an entry that is null"
@@ -55,7 +59,11 @@ def test_a_valid_spec() -> None:
             {"hostNetwork": "yes"}, "spec.hostNetwork: must be true or false, got 'yes'", id="text for a boolean"
         ),
         pytest.param({"hostNetwork": 0}, "spec.hostNetwork: must be true or false, got 0", id="a number for a boolean"),
-        pytest.param({"nodeSelector": ["a"]}, "spec.nodeSelector: must be a mapping, got ['a']", id="a list for a map"),
+        pytest.param(
+            {"nodeSelector": ["a"]},
+            "spec.nodeSelector: must be a mapping, got a value of type list",
+            id="a list for a map",
+        ),
         pytest.param(
             {"nodeSelector": {"a": 1}}, "spec.nodeSelector[a]: must be text, got 1", id="a number in a map of texts"
         ),
@@ -70,18 +78,46 @@ def test_a_valid_spec() -> None:
             id="no quantity deep within",
         ),
         pytest.param(
-            {"hostname": ["x" * 99]}, f"spec.hostname: must be text, got ['{'x' * 78}...", id="a long value is cut"
-        ),
-        pytest.param(
-            {"containers": [{"env": [{"name": "TOKEN", "value": 5}]}]},
-            "spec.containers[0].env[0].value: must be text, got a value of type int",
-            id="what may be a secret is not shown",
+            {"priority": "x" * 99},
+            f"spec.priority: must be a whole number, got '{'x' * 79}...",
+            id="a long value is cut",
         ),
     ],
 )
 def test_wrong_types(spec: Any, expected: str) -> None:
     """A value of the wrong type is told with its path, what it must be, and what it is."""
     assert [str(problem) for problem in type_problems(spec, "spec")] == [f"{expected}; {SEE}"]
+
+
+ENV = 'write [{"name": ..., "value": ...}]'
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param(
+            {"env": [{"name": "TOKEN", "value": 5}]},
+            f"env[0].value: must be text, got a value of type int; {SEE}",
+            id="a value",
+        ),
+        pytest.param({"env": {"TOKEN": "abc"}}, f"env: must be a list, got a value of type dict; {ENV}", id="a dict"),
+        pytest.param({"env": "TOKEN=abc"}, f"env: must be a list, got a value of type str; {ENV}", id="text"),
+        pytest.param({"env": ["TOKEN=abc"]}, f"env[0]: must be a mapping, got a value of type str; {ENV}", id="texts"),
+        pytest.param({"args": "--token=abc"}, f"args: must be a list, got a value of type str; {SEE}", id="arguments"),
+        pytest.param(
+            {"command": ["a", 5]}, f"command[1]: must be text, got a value of type int; {SEE}", id="a command"
+        ),
+        pytest.param(
+            {"lifecycle": {"preStop": {"exec": {"command": [5]}}}},
+            f"lifecycle.preStop.exec.command[0]: must be text, got a value of type int; {SEE}",
+            id="a handler's command",
+        ),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(container: Any, expected: str) -> None:
+    """Nothing of what stands under env, args and command, and nothing of a dict or list."""
+    got = [str(problem) for problem in type_problems({"containers": [container]}, "spec")]
+    assert got == [f"spec.containers[0].{expected}"]
 
 
 def test_all_problems_at_once() -> None:
@@ -110,6 +146,11 @@ def test_all_problems_at_once() -> None:
             + ["spec.containers[0].volume_mount: is no field of Kubernetes; write volumeMounts"]
             + ["spec.containers[0].volumeMounts[0].mount_path: is no field of Kubernetes; write mountPath"],
             id="Python's names, at any depth",
+        ),
+        pytest.param(
+            {"containers": [{"env": [{"API_TOKEN=abc": ""}]}]},
+            ["spec.containers[0].env[0].API_TOKEN=...: is no field of Kubernetes; write APIToken=..."],
+            id="what may be a secret",
         ),
         pytest.param({"no_such": 1}, ["spec.no_such: is no field of Kubernetes; write noSuch"], id="like no field"),
         pytest.param(VALID, [], id="a field of the future"),

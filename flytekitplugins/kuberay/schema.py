@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import Problem
 from .quantity import is_quantity
+from .syntax import up_to_value
 
 _PLAIN = {"string": str, "integer": int, "boolean": bool}
 _NAMES = {
@@ -22,6 +24,11 @@ _NAMES = {
     "boolean": "true or false",
     "quantity": "a quantity such as 500m or 4Gi",
 }
+_SCALARS = (str, int, float)  # a bool is an int
+_MAY_BE_SECRET = re.compile(r"\.(env|args|command)\b")
+_ENV = re.compile(r"\.env(\[\d+\])?$")
+_ENV_REMEDY = 'write [{"name": ..., "value": ...}]'
+_REMEDY = "see the field in Kubernetes' documentation of a pod"
 _MAX_SHOWN = 80
 _PATCH = "$patch"
 _ALIKE = 0.85  # as `container` and `containers`; fields of a kind, `hostname` and `hostnameOverride`, are less so
@@ -75,9 +82,10 @@ def name_problems(value: Any, path: str, kind: str = "V1PodSpec") -> Iterator[Pr
     elif kind in _schema() and isinstance(value, Mapping):
         known = _schema()[kind]
         for key, entry in value.items():
-            if key not in known and (meant := _meant(str(key), known)):
-                yield Problem(f"{path}.{key}", "is no field of Kubernetes", f"write {meant}")
-            yield from name_problems(entry, f"{path}.{key}", known.get(key, "any"))
+            name = up_to_value(str(key))
+            if key not in known and (meant := _meant(name, known)):
+                yield Problem(f"{path}.{name}", "is no field of Kubernetes", f"write {meant}")
+            yield from name_problems(entry, f"{path}.{name}", known.get(key, "any"))
 
 
 def _meant(key: str, known: Iterable[str]) -> str:
@@ -125,6 +133,9 @@ def _object_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
 
 
 def _mistyped(value: Any, path: str, wanted: str) -> Problem:
-    shown = repr(value) if ".env[" not in path else f"a value of type {type(value).__name__}"  # env may hold a secret
+    """The problem of a value; it shows a scalar where another is wanted, never what may be, or hold, a secret."""
+    shown = f"a value of type {type(value).__name__}"
+    if value is None or (wanted in _NAMES.values() and isinstance(value, _SCALARS) and not _MAY_BE_SECRET.search(path)):
+        shown = repr(value)
     shown = shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
-    return Problem(path, f"must be {wanted}, got {shown}", "see the field in Kubernetes' documentation of a pod")
+    return Problem(path, f"must be {wanted}, got {shown}", _ENV_REMEDY if _ENV.search(path) else _REMEDY)

@@ -161,8 +161,8 @@ def template(spec: Any, **values: Any) -> PodTemplate:
         pytest.param(
             {"containers": {"name": "ray-head"}, "initContainers": ["busybox"], "nodeSelector": {"a": 5}},
             [
-                f".pod_template.containers: must be a list, got {{'name': 'ray-head'}}; {SEE}",
-                f".pod_template.initContainers[0]: must be a mapping, got 'busybox'; {SEE}",
+                f".pod_template.containers: must be a list, got a value of type dict; {SEE}",
+                f".pod_template.initContainers[0]: must be a mapping, got a value of type str; {SEE}",
                 f".pod_template.nodeSelector[a]: must be text, got 5; {SEE}",
             ],
             id="wrong types",

@@ -152,7 +152,7 @@ FAULTS = [
     ),
     pytest.param(
         lambda: head(pod_template="head.yaml"),
-        ["HeadNodeConfig.pod_template: is 'head.yaml' (str); write PodTemplate(pod_spec=V1PodSpec(...)), or a dict"],
+        ["HeadNodeConfig.pod_template: is a str; write PodTemplate(pod_spec=V1PodSpec(...)), or a dict"],
         id="a template that is none",
     ),
     pytest.param(
@@ -205,10 +205,23 @@ FAULTS = [
             "AutoscalerOptionsConfig.upscaling_mode: is 'fast' (str); "
             "write AutoscalerOptionsConfig.UpscalingMode.UNSPECIFIED, DEFAULT, AGGRESSIVE, CONSERVATIVE",
             "AutoscalerOptionsConfig.idle_timeout_seconds: is -1; write a number from 0 to 2147483647",
-            "AutoscalerOptionsConfig.env['A']: is 1 (int); write text: \"1\"",
+            "AutoscalerOptionsConfig.env['A']: is an int; write text in quotes",
             "AutoscalerOptionsConfig.image: is 3 (int); write text in quotes",
         ],
         id="autoscaler options",
+    ),
+    pytest.param(
+        lambda: autoscaler(env="TOKEN=abc"),
+        ['AutoscalerOptionsConfig.env: is a str; write a dict of text to text, such as {"key": "value"}'],
+        id="text for environment variables, which may be secret",
+    ),
+    pytest.param(
+        lambda: autoscaler(env={"TOKEN=abc": None, b"A=b": "c"}),
+        [
+            "AutoscalerOptionsConfig.env['TOKEN=...']: is None; write text in quotes",
+            "AutoscalerOptionsConfig.env[b'A=...]: has the key a bytes; write the key as text: \"b'A=...\"",
+        ],
+        id="names of environment variables with a value in them",
     ),
     pytest.param(
         lambda: job(worker_node_config=[worker(group_name="A"), worker(group_name="a")]),

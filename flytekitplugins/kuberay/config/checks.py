@@ -16,7 +16,7 @@ from flytekit.core.resources import Resources
 
 from ..errors import Problem
 from ..quantity import is_quantity, parse_quantity
-from ..syntax import is_dns_label, is_label_key, is_label_value
+from ..syntax import is_dns_label, is_label_key, is_label_value, up_to_value
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {
@@ -43,11 +43,16 @@ def shown(value: Any) -> str:
         return "a number of more than 80 digits"
     if isinstance(value, (str, int, float)):
         return f"{_cut(repr(value))} ({type(value).__name__})"
-    return "None" if value is None else with_article(type(value).__name__)
+    return type_of(value)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def type_of(value: Any) -> str:
+    """The value's type, as an error names it where the value may be, or hold, a secret."""
+    return "None" if value is None else with_article(type(value).__name__)
 
 
 def with_article(noun: str) -> str:
@@ -130,18 +135,25 @@ def seconds(path: str, value: Any) -> Iterator[Problem]:
     yield from whole_number(path, value, least=1)
 
 
-def texts(path: str, value: Any) -> Iterator[Problem]:
-    """The problems of a value that is no mapping of text to text."""
-    if value is None:
-        return
-    if not isinstance(value, Mapping):
-        yield Problem(path, f"is {shown(value)}", 'write a dict of text to text, such as {"key": "value"}')
-        return
-    for key, item in value.items():
-        if not isinstance(key, str):
-            yield Problem(f"{path}[{key!r}]", f"has the key {shown(key)}", f'write the key as text: "{key}"')
-        if not isinstance(item, str):
-            yield Problem(f"{path}[{key!r}]", f"is {shown(item)}", f"write text{_as_text(item)}")
+def texts(path: str, value: Any, *, secret: bool = False) -> Iterator[Problem]:
+    """The problems of a value that is no mapping of text to text; of what may be secret only types are shown."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                yield Problem(_at(path, key), f"has the key {shown(key)}", _as_key(key))
+            if not isinstance(item, str):
+                remedy = "write text in quotes" if secret else f"write text{_as_text(item)}"
+                yield Problem(_at(path, key), f"is {type_of(item) if secret else shown(item)}", remedy)
+    elif value is not None:
+        yield Problem(path, f"is {type_of(value)}", 'write a dict of text to text, such as {"key": "value"}')
+
+
+def _at(path: str, key: Any) -> str:
+    return f"{path}[{up_to_value(key)!r}]" if isinstance(key, str) else f"{path}[{up_to_value(repr(key))}]"
+
+
+def _as_key(key: Any) -> str:
+    return f'write the key as text: "{up_to_value(str(key))}"'
 
 
 def start_params(path: str, value: Any) -> Iterator[Problem]:
@@ -196,7 +208,7 @@ def text_list(path: str, value: Any) -> Iterator[Problem]:
 def json_mapping(path: str, value: Any) -> Iterator[Problem]:
     """The problems of a value that is no mapping, or holds what JSON does not know; it shows no value, only types."""
     if value is not None and not isinstance(value, Mapping):
-        yield Problem(path, f"is {with_article(type(value).__name__)}", "write a dict")
+        yield Problem(path, f"is {type_of(value)}", "write a dict")
     else:
         yield from _json(path, value, ())
 
@@ -209,8 +221,8 @@ def _json(path: str, value: Any, around: tuple[int, ...]) -> Iterator[Problem]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                yield Problem(path, f"has the key {shown(key)}", f'write the key as text: "{key}"')
-            place = f"{path}.{key}" if str(key).isidentifier() else f"{path}[{key!r}]"
+                yield Problem(path, f"has the key {shown(key)}", _as_key(key))
+            place = f"{path}.{key}" if str(key).isidentifier() else _at(path, key)
             yield from _json(place, item, within)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
@@ -218,7 +230,7 @@ def _json(path: str, value: Any, around: tuple[int, ...]) -> Iterator[Problem]:
     elif isinstance(value, float) and not math.isfinite(value):
         yield Problem(path, f"is {value}", "JSON knows only finite numbers")
     elif value is not None and not isinstance(value, (str, bool, int, float)):
-        what = f"is {with_article(type(value).__name__)}"
+        what = f"is {type_of(value)}"
         yield Problem(path, what, "write text, numbers, bools, None, lists and dicts of them")
 
 
@@ -229,7 +241,7 @@ def ray_job_patch(path: str, value: Any) -> Iterator[Problem]:
     for key, item in value.items() if value and not found else ():
         if key in ("metadata", "spec"):
             if not isinstance(item, Mapping):
-                yield Problem(f"{path}.{key}", f"is {shown(item)}", "write a dict")
+                yield Problem(f"{path}.{key}", f"is {type_of(item)}", "write a dict")
             elif key == "metadata" and (fixed := sorted({"name", "namespace"} & item.keys())):
                 yield Problem(f"{path}.{key}.{fixed[0]}", "can't be chosen", "leave it out: Flyte finds the job by it")
         elif _FIXED.get(key, item) != item:

@@ -155,7 +155,7 @@ def problems_of(path: str, template: Any, ray_name: str = "") -> Iterator[Proble
         found = list(_spec_problems(path, spec))
         yield from found or _primary_problems(path, template, ray_name)
     else:
-        yield Problem(path, f"is {checks.shown(spec)}", "write PodTemplate(pod_spec=V1PodSpec(...)), or a dict")
+        yield Problem(path, f"is {checks.type_of(spec)}", "write PodTemplate(pod_spec=V1PodSpec(...)), or a dict")
 
 
 def _spec_problems(path: str, given: Any) -> Iterator[Problem]:

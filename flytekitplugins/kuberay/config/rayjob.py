@@ -167,7 +167,7 @@ class AutoscalerOptionsConfig(_Checked):
             remedy = "write AutoscalerOptionsConfig.UpscalingMode." + ", ".join(mode.name for mode in modes)
             yield Problem(f"{path}.upscaling_mode", f"is {checks.shown(mode)}", remedy)
         yield from checks.whole_number(f"{path}.idle_timeout_seconds", self.idle_timeout_seconds)
-        yield from checks.texts(f"{path}.env", self.env)
+        yield from checks.texts(f"{path}.env", self.env, secret=True)
         yield from checks.text(f"{path}.image", self.image)
         yield from checks.resources(path, self.requests, self.limits)
 
