@@ -268,6 +268,32 @@ async def test_a_log_that_breaks_off(
     assert ended == Ended(1 if told else 0, "printed\n", told)
 
 
+async def test_a_worker_whose_log_breaks_off_ends_no_other(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """Its name is told, the others are printed to their ends."""
+    logs = [stream("a\n", then="break"), stream("b\n", "c\n")]
+    server.replies += [*at_first(job(RUNNING), pods(("w-1", "w"), ("w-2", "w"))), *logs]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--pod", "worker", "--follow")
+    broken, whole = [seen.path.split("/")[-2] for seen in server.seen if seen.path.endswith("/log")]
+    assert sorted(ended.out.splitlines()) == sorted([f"[{broken}] a", f"[{whole}] b", f"[{whole}] c"])
+    told = BROKE.format(f"get pods/log {broken} in namespace ns")
+    assert (ended.status, ended.err) == (0, f"warning: {told}; the logs of the other pods go on\n")
+
+
+async def test_logs_of_workers_that_all_break_off(
+    command: Command, server: ScriptedServer, scripted_cluster: str
+) -> None:
+    """The status tells that it is not all."""
+    logs = [stream("a\n", then="break"), stream("a\n", then="break")]
+    server.replies += [*at_first(job(RUNNING), pods(("w-1", "w"), ("w-2", "w"))), *logs]
+    ended = await command("logs", "ns/train", "--kubeconfig", scripted_cluster, "--pod", "worker", "--follow")
+    warning, error = ended.err.splitlines()
+    assert (ended.status, sorted(ended.out.splitlines())) == (1, ["[w-1] a", "[w-2] a"])
+    assert warning.endswith("; the logs of the other pods go on")
+    assert error.startswith("error: the log of the worker of ns/train broke off: get pods/log w-")
+
+
 def test_each_kind_of_pod_can_be_named() -> None:
     """The parser, which must load quickly, has the names of its own."""
     for which in WHICH:

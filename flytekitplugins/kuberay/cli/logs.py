@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def logs(arguments: argparse.Namespace) -> None:
-    """Nothing; the log is printed, and as it grows with --follow.
+    """Prints the log, and as it grows with --follow.
 
     Raises:
         ProblemsError: The arguments or the settings can't be used.
@@ -84,7 +84,7 @@ class _Reader:
         self._which, self._follow, self._printed = which, follow, False
 
     async def read(self) -> None:
-        """Nothing; the log is printed.
+        """Prints the log.
 
         Raises:
             KubeRayError: There is none, or it can't be read.
@@ -167,16 +167,28 @@ class _Reader:
         return progress_of(found.verdict, snapshot.job, now=now)
 
     async def _print_pods(self, sources: list[LogSource]) -> None:
-        """Prints the logs; of several at once each line begins with its pod."""
-        namespace, follow = self._target.namespace, self._follow
-        await asyncio.gather(
-            *(
-                self._print(
-                    self._client.stream_log(namespace, each.pod, container=each.container, follow=follow),
-                    f"[{each.pod}] " if len(sources) > 1 else "",
-                )
-                for each in sources
-            )
+        """Prints the logs; of several at once each line begins with its pod, and one that breaks off ends no other.
+
+        Raises:
+            ApiError: The only one, or the last that was left, broke off.
+        """
+        left = len(sources)
+
+        async def print_one(source: LogSource) -> None:
+            nonlocal left
+            try:
+                await self._print(self._of_pod(source), f"[{source.pod}] " if len(sources) > 1 else "")
+            except kube.ApiError as error:
+                left -= 1
+                if not left:
+                    raise
+                _log.warning("%s; the logs of the other pods go on", error)
+
+        await asyncio.gather(*map(print_one, sources))
+
+    def _of_pod(self, source: LogSource) -> AsyncGenerator[bytes, None]:
+        return self._client.stream_log(
+            self._target.namespace, source.pod, container=source.container, follow=self._follow
         )
 
     async def _print_dashboard(self, log: DashboardLog) -> None:
