@@ -50,7 +50,7 @@ class Cluster:
         self._client, self.namespace = client, namespace
 
     async def add(self, name: str, execution: str, phase: int | None = None, status: Manifest | None = None) -> None:
-        """Nothing; there is a RayJob, and its FlyteWorkflow where it has a phase."""
+        """Adds a RayJob, and its FlyteWorkflow where it has a phase."""
         await self.add_manifest(ours(name, execution))
         if status:
             await merge_patch(self._client, RAYJOBS, self.namespace, name, {"status": status}, status=True)
@@ -58,7 +58,7 @@ class Cluster:
             await self._client.create(FLYTE_WORKFLOWS, self.namespace, flyte_workflow(execution, phase))
 
     async def add_manifest(self, job: Manifest) -> None:
-        """Nothing; this RayJob is there."""
+        """Adds this RayJob."""
         await self._client.create(RAYJOBS, self.namespace, job)
 
     async def names(self) -> list[str]:
@@ -124,7 +124,7 @@ class TestWithFlyteWorkflows:
             "why": "its execution is gone",
             "action": "deleted",
         }
-        assert (ended.status, ended.err) == (0, "RayJobs: 1 to go, 1 stay\n")
+        assert (ended.status, ended.err) == (0, "RayJobs: 1 deleted, 1 stay\n")
         assert await cluster.names() == ["lives"]
 
     async def test_what_ended_goes_by_its_age(self, sweep: Command, cluster: Cluster, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ async def test_without_flyte_workflows_only_age_counts(sweep: Command, cluster: 
     assert [line.partition("  ")[0] for line in ended.out.splitlines()] == [f"{cluster.namespace}/ended"]
     first, last = ended.err.splitlines()
     assert first.startswith("warning: the cluster has no FlyteWorkflows, so it is not known which executions are gone")
-    assert (ended.status, last) == (0, "RayJobs: 1 to go, 1 stay")
+    assert (ended.status, last) == (0, "RayJobs: 1 deleted, 1 stay")
     assert await cluster.names() == ["runs"]
 
 
@@ -202,6 +202,15 @@ class TestFaults:
         assert json.loads(server.seen[-1].body)["preconditions"] == {"uid": "u-1"}
         assert (ended.status, ended.out.split("  ")[-1]) == (0, "was gone\n")
 
+    async def test_what_came_of_it_is_counted(
+        self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        """A RayJob that was gone already, or could not be deleted, is not one that was deleted."""
+        gone, refused = failure(404, "NotFound", "no such RayJob", name="b"), failure(403, "Forbidden", "no")
+        ended = await self.swept(server, capsys, tmp_path, GONE, answer({}), gone, refused, of=("a", "b", "c"))
+        assert [line.split("  ")[-1] for line in ended.out.splitlines()] == ["deleted", "was gone", "not deleted"]
+        assert ended.err.splitlines()[1] == "RayJobs: 1 deleted, 1 already gone, 1 not deleted, 0 stay"
+
     async def test_an_execution_that_may_not_be_asked_for_is_not_gone(
         self, server: ScriptedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
@@ -223,7 +232,7 @@ class TestFaults:
             1,
             [
                 "warning: get flyteworkflows.flyte.lyft.com f0 in namespace ns: busy",
-                "RayJobs: 1 to go, 1 stay",
+                "RayJobs: 1 deleted, 1 stay",
                 "error: 1 of 2 RayJobs could not be swept; the warnings tell why",
             ],
         )
@@ -236,7 +245,7 @@ class TestFaults:
         assert (ended.status, ended.out.split("  ")[-1]) == (1, "not deleted\n")
         assert ended.err.splitlines() == [
             "warning: delete rayjobs.ray.io orphan in namespace ns: a webhook says no",
-            "RayJobs: 1 to go, 0 stay",
+            "RayJobs: 0 deleted, 1 not deleted, 0 stay",
             "error: 1 of 1 RayJobs could not be swept; the warnings tell why",
         ]
 

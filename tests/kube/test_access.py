@@ -74,6 +74,16 @@ async def test_no_way_to_a_cluster_says_what_was_looked_for(home: Path, tmp_path
         assert place in str(caught.value)
 
 
+async def test_a_context_needs_a_kubeconfig(home: Path, service_account: Path) -> None:
+    """A pod's service account is no context, so it is not the token that is missing."""
+    with pytest.raises(AccessError) as caught:
+        await Access.find(context="prod", environ={**IN_POD, "HOME": str(home)}, service_account=service_account)
+    assert str(caught.value) == (
+        f"context prod needs a kubeconfig, but no kubeconfig is named, KUBECONFIG is not set and there is no"
+        f" {home}/.kube/config; name a kubeconfig, or no context: a pod's own service account needs none"
+    )
+
+
 async def test_a_rotated_token_is_used_at_once(service_account: Path) -> None:
     """The kubelet replaces the file; while it is empty or away, the last token serves."""
     access = await Access.find(environ=IN_POD, service_account=service_account)

@@ -12,7 +12,7 @@ from .target import NotThereError, Target, name_problems, named, opened, setting
 
 
 def delete(arguments: argparse.Namespace) -> None:
-    """Nothing; what was deleted is printed, or that nothing was there.
+    """Deletes the RayJob and prints its name, or that nothing was there.
 
     Raises:
         ProblemsError: The arguments or the settings can't be used.

@@ -43,7 +43,7 @@ class Status:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """Nothing; the status is printed, of an execution that of all its RayJobs.
+    """Prints the status, of an execution that of all its RayJobs.
 
     Raises:
         ProblemsError: The arguments or the settings can't be used.

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
@@ -28,6 +29,7 @@ _NOT_SERVED = (
     "the cluster has no FlyteWorkflows, so it is not known which executions are gone:"
     " only what has ended goes, by its age (--older-than, else plugins.kuberay.keep-finished)"
 )
+_DELETED, _WAS_GONE, _NOT_DELETED = "deleted", "was gone", "not deleted"
 _log = logging.getLogger(__name__)
 
 
@@ -52,7 +54,7 @@ class _Job:
 
 
 def sweep(arguments: argparse.Namespace) -> None:
-    """Nothing; the RayJobs that go are printed, also when not all could be looked at.
+    """Prints the RayJobs that go, deleted with --delete, also when not all could be looked at.
 
     Raises:
         ProblemsError: The arguments or the settings can't be used.
@@ -64,11 +66,20 @@ def sweep(arguments: argparse.Namespace) -> None:
         asyncio.run(_run(sweeper, settings, arguments))
     finally:
         print_text(_format(sweeper.rows, arguments.output))
-    kept = sweeper.seen - len(sweeper.rows)
-    done = f"{len(sweeper.rows)} to go" if arguments.delete else f"{len(sweeper.rows)} would go (--delete deletes them)"
-    print(f"RayJobs: {done}, {kept} stay", file=sys.stderr)
+    print(f"RayJobs: {_summary(sweeper, delete=arguments.delete)}", file=sys.stderr)
     if sweeper.failed:
         raise KubeRayError(f"{sweeper.failed} of {sweeper.seen} RayJobs could not be swept; the warnings tell why")
+
+
+def _summary(sweeper: _Sweeper, *, delete: bool) -> str:
+    """How many RayJobs go, by what came of it, and how many stay, since none of the reasons to go is theirs."""
+    kept = f"{sweeper.seen - len(sweeper.rows)} stay"
+    if not delete:
+        return f"{len(sweeper.rows)} would go (--delete deletes them), {kept}"
+    counts = Counter(row.action for row in sweeper.rows)
+    others = {_WAS_GONE: "already gone", _NOT_DELETED: _NOT_DELETED}
+    told = [f"{counts[action]} {word}" for action, word in others.items() if counts[action]]
+    return ", ".join([f"{counts[_DELETED]} deleted", *told, kept])
 
 
 class _Sweeper:
@@ -87,7 +98,7 @@ class _Sweeper:
         self.seen = self.failed = 0
 
     async def sweep(self, client: kube.KubeClient, job: _Job) -> None:
-        """Nothing; the RayJob is in `rows`, where it goes. One whose execution can't be asked for stays, and is told.
+        """Adds the RayJob to `rows`, where it goes. One whose execution can't be asked for stays, and is told.
 
         Raises:
             Forbidden: Executions may not be asked for: then none is known to be gone.
@@ -128,11 +139,11 @@ class _Sweeper:
         try:
             await client.delete(kube.RAYJOBS, job.namespace, job.name, uid=job.view.uid)
         except (kube.NotFound, kube.Conflict):
-            return "was gone"
+            return _WAS_GONE
         except kube.ApiError as error:
             self._failed(error)
-            return "not deleted"
-        return "deleted"
+            return _NOT_DELETED
+        return _DELETED
 
     def _failed(self, error: kube.ApiError) -> None:
         self.failed += 1

@@ -83,15 +83,12 @@ class Access:
         elif Path(home).exists():
             access = await _from_kubeconfig(home, context)
         else:
-            raise AccessError(
-                f"no Kubernetes cluster to talk to: no kubeconfig is named, KUBECONFIG is not set, there is no {home}"
-                f" and no service account token in {service_account}; name a kubeconfig, or run in a pod"
-            )
+            raise AccessError(_no_way(context, home, service_account))
         _set_connections(access, environ)
         return access
 
     async def renew(self, timeout: float) -> None:
-        """Nothing; when the credentials are a minute old they are looked up again, once for all who wait.
+        """Looks the credentials up again when they are a minute old, once for all who wait.
 
         A renewal that fails or takes too long leaves the old credentials, and the server decides about them.
 
@@ -108,11 +105,11 @@ class Access:
         await asyncio.wait([self._renewal], timeout=timeout)
 
     def expire(self) -> None:
-        """Nothing; the next `renew` looks the credentials up, since the server refused them. Raises nothing."""
+        """Makes the next `renew` look the credentials up, since the server refused them. Raises nothing."""
         self._loaded_at = min(self._loaded_at, time.monotonic() - _REFRESH_SECONDS)
 
     async def close(self) -> None:
-        """Nothing; no renewal runs any more. Raises nothing."""
+        """Waits for a renewal that runs, and in the end stops it. Raises nothing."""
         if self._renewal is not None:
             # Cancelled at once, the library would leave the plugin's process behind.
             _, late = await asyncio.wait([self._renewal], timeout=_LONGEST_CLOSE)
@@ -131,7 +128,7 @@ class Access:
             self._renewal = None
 
     def _present_certificate(self) -> None:
-        """Nothing; the next connections present the client certificate as it is now: a plugin's, or a file's.
+        """Has the next connections present the client certificate as it is now: a plugin's, or a file's.
 
         Raises:
             OSError: It can't be used, and the old one stays.
@@ -142,6 +139,15 @@ class Access:
         # Tried elsewhere first: a key that does not fit, of files replaced one by one, leaves a context without any.
         for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.tls):
             context.load_cert_chain(certificate, key)
+
+
+def _no_way(context: str, home: str, service_account: Path) -> str:
+    none = "no kubeconfig is named, KUBECONFIG is not set"
+    if context:
+        remedy = "name a kubeconfig, or no context: a pod's own service account needs none"
+        return f"context {context} needs a kubeconfig, but {none} and there is no {home}; {remedy}"
+    missing = f"{none}, there is no {home} and no service account token in {service_account}"
+    return f"no Kubernetes cluster to talk to: {missing}; name a kubeconfig, or run in a pod"
 
 
 def _from_service_account(folder: Path, environ: Mapping[str, str]) -> Access:
@@ -162,7 +168,7 @@ def _from_service_account(folder: Path, environ: Mapping[str, str]) -> Access:
 
 
 def _read_token(file: Path, configuration: Configuration) -> None:
-    """Nothing; before every call, since the kubelet replaces the token within its hour and the file is small."""
+    """Reads the token, before every call, since the kubelet replaces it within its hour and the file is small."""
     try:
         token = file.read_text().strip()
     except OSError:
@@ -200,7 +206,7 @@ def _fault(error: Exception) -> str:
 
 
 def _require_credentials(loader: KubeConfigLoader, configuration: Configuration, where: str) -> None:
-    """Nothing; the library only logs that a plugin failed, and would go on without credentials.
+    """Refuses a plugin without credentials: the library only logs that it failed, and would go on.
 
     Raises:
         AccessError: The plugin gave none.
