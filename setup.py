@@ -31,10 +31,18 @@ setup(
         "flyteidl>=1.16.7,<2",
         "protobuf>=4.25.1",
         "PyYAML>=6.0.1",
+        "msgpack>=1.1",
+        "pygments>=2.13",
+        "rich>=13",
+        "typing_extensions>=4.12.2",
         "kubernetes>=12.0.1",  # the models of a PodTemplate: low, since this package stands in every user's image
     ],
     extras_require={
-        "connector": ["flytekit[connector]>=1.16,<2", "kubernetes>=37"],  # 37: the first with kubernetes.aio
+        "connector": [
+            "flytekit[connector]>=1.16,<2",
+            "kubernetes>=37",  # the first with kubernetes.aio
+            "aiohttp>=3.14",  # as that asks for
+        ],
         "ray": ["ray[default]>=2.10"],
     },
     entry_points={

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,22 @@ def arguments_of(instruction: str) -> list[str]:
 def test_the_namespace_is_shared() -> None:
     """flytekitplugins/ has no __init__.py: with one, other plugins' modules could not be found (PEP 420)."""
     assert not ROOT.joinpath("flytekitplugins", "__init__.py").exists()
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level modules that a file imports, of this package's own none."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    froms = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    return {name.partition(".")[0] for name in plain | froms} - sys.stdlib_module_names
+
+
+def test_what_is_imported_is_required() -> None:
+    """The source imports no package that only another one's requirements bring."""
+    required = set(re.findall(r'"([\w-]+)[^"]*>=', ROOT.joinpath("setup.py").read_text("utf-8").lower()))
+    modules = set[str]().union(*map(imported, ROOT.joinpath("flytekitplugins").rglob("*.py")))
+    providers = {each: {name.lower() for name in names} for each, names in packages_distributions().items()}
+    assert [each for each in sorted(modules) if not required & providers.get(each, set())] == []
 
 
 @pytest.mark.packaging
