@@ -11,6 +11,7 @@ from flytekit import ImageSpec, PodTemplate, Resources, task
 from flytekit.configuration import Image, ImageConfig, SerializationSettings
 from flytekit.tools.translator import get_serializable
 from google.protobuf.json_format import MessageToDict
+from kubernetes.client import V1Container, V1EnvVar, V1PodSpec
 
 from flytekitplugins.kuberay import ConfigError, RayJobConfig, WorkerNodeConfig
 from flytekitplugins.kuberay.wire import from_config, from_template
@@ -100,6 +101,40 @@ def test_the_tasks_own_pod_spec_may_be_a_dict() -> None:
             ],
         },
     }
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            V1PodSpec(
+                containers=[
+                    V1Container(name="main", env=[V1EnvVar(name=name, value="pod") for name in ("OWN", "FROM")])
+                ]
+            ),
+            id="a V1PodSpec",
+        ),
+        pytest.param(
+            {
+                "containers": [
+                    {"name": "main", "env": [{"name": "OWN", "value": "pod"}, {"name": "FROM", "value": "pod"}]}
+                ]
+            },
+            id="a dict",
+        ),
+    ],
+)
+def test_a_variable_of_task_and_pod_is_the_pods(spec: Any) -> None:
+    """Flytekit lists both, `environment` and `pyflyte run --env` first; Kubernetes takes the last, and so do we."""
+    template = pod_template(spec, primary_container_name="main")
+
+    @task(task_config=CONFIG, environment={"OWN": "task", "MORE": "task"}, pod_template=template)
+    def driver() -> int:
+        return 1
+
+    [main] = MessageToDict(registered(driver).k8s_pod)["podSpec"]["containers"]
+    names = {entry["name"]: entry["value"] for entry in main["env"]}
+    assert [names, len(main["env"])] == [{"MORE": "task", "OWN": "pod", "FROM": "pod"}, 3]
 
 
 def test_the_tasks_own_dict_is_checked_as_it_is_written() -> None:

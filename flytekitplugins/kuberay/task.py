@@ -29,7 +29,7 @@ from .config import (
 from .config.podtemplate import task_problems
 from .driver import DEFAULT_EXCLUDES, init_with_working_dir, installed_ray, refuse_open_ray
 from .errors import ConfigError
-from .task_pod import k8s_pod_of
+from .task_pod import k8s_pod_of, with_each_variable_once
 
 if TYPE_CHECKING:  # loaded when they are needed: importing flytekit loads this module for everybody
     from .direct.choice import Cluster
@@ -119,9 +119,13 @@ class RayFunctionTask(PythonFunctionTask[RayJobConfig]):
     def get_k8s_pod(self, settings: SerializationSettings) -> K8sPod:
         """The task's own pod, None without a pod template; its pod spec may be a dict, which flytekit can't read."""
         template = self.pod_template
-        if template is None or not isinstance(template.pod_spec, Mapping):
+        if template is None:
             return super().get_k8s_pod(settings)
-        return k8s_pod_of(template, self._get_container(settings), settings)
+        if isinstance(template.pod_spec, Mapping):
+            pod = k8s_pod_of(template, self._get_container(settings), settings)
+        else:
+            pod = super().get_k8s_pod(settings)
+        return with_each_variable_once(pod, template.primary_container_name)
 
     def _cluster(self, context: FlyteContext) -> Cluster | None:
         """The cluster that a local run goes to; None where it stays in this process."""

@@ -1,4 +1,4 @@
-"""The task's own pod, where its PodTemplate holds a dict: flytekit serialises V1PodSpecs alone.
+"""The task's own pod: of a PodTemplate that holds a dict, for flytekit serialises V1PodSpecs alone; and its variables.
 
 What is wrong with such a dict `config.podtemplate` says, before anything here is called.
 """
@@ -43,6 +43,19 @@ def k8s_pod_of(template: PodTemplate, task: Container, settings: SerializationSe
     ]
     metadata = K8sObjectMetadata(labels=template.labels, annotations=template.annotations)
     return K8sPod(metadata, spec, primary_container_name=primary)
+
+
+def with_each_variable_once(pod: K8sPod, primary: str) -> K8sPod:
+    """The pod with the last entry of each name in its primary container's env: Kubernetes takes that one.
+
+    flytekit puts the task's `environment` and `pyflyte run --env` in front of the container's own.
+    """
+    containers = [dict(container) for container in pod.pod_spec.get("containers") or []]
+    for container in containers:
+        if container.get("name") == primary and (env := container.get("env")):
+            last = {entry.get("name"): entry for entry in env}
+            container["env"] = [entry for entry in env if entry is last[entry.get("name")]]
+    return K8sPod(pod.metadata, {**pod.pod_spec, "containers": containers}, pod.data_config, pod.primary_container_name)
 
 
 def _with_image(container: Mapping[str, Any], settings: SerializationSettings) -> dict[str, Any]:
