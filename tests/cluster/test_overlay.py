@@ -41,6 +41,22 @@ def test_references(written: str, expected: str) -> None:
     assert [[each["name"] for each in got], got[1]["env"]] == [["ray-head", "sidecar"], [variable(expected)]]
 
 
+def test_references_to_a_container_of_the_template() -> None:
+    """D18 (design): a template that has a container of the task's primary's name means that one."""
+    told = {"name": "told", "env": [variable("primary"), {**variable("ray-head"), "name": "RAY"}]}
+    own = K8sPod({"containers": [{"name": "ray-head"}, {"name": "primary", "image": "i"}, told]})
+    got = with_overlay(BUILT, own, "ray-head", "primary", settings()).spec["containers"]
+    assert next(each for each in got if each["name"] == "told") == told
+
+
+def test_amounts_of_a_sidecar_alone() -> None:
+    """A sidecar that only the template has gets the limit of a GPU that the API server wants; all else stays."""
+    amounts = {"requests": {"gpu": "1", "cpu": "2"}, "limits": {"cpu": "1"}}
+    own = K8sPod({"containers": [{"name": "own", "image": "i", "resources": amounts}]})
+    got = with_overlay(BUILT, own, "", "primary", settings()).spec["containers"][-1]["resources"]
+    assert got == {"requests": {"nvidia.com/gpu": "1", "cpu": "2"}, "limits": {"nvidia.com/gpu": "1", "cpu": "1"}}
+
+
 def test_labels_and_annotations() -> None:
     """D15 (design): the template's stand above the task's."""
     got = with_overlay(BUILT, K8sPod({}, {"l": "own"}, {"b": "own"}), "", "primary", settings())

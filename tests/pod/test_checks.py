@@ -147,6 +147,11 @@ def test_no_directives() -> None:
     assert [str(problem) for problem in problems] == [expected]
 
 
+def asking(requests: Manifest, limits: Manifest) -> Manifest:
+    """A container with these amounts."""
+    return {"name": "c", "image": "i", "resources": {"requests": requests, "limits": limits}}
+
+
 MOUNTING = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
 
 
@@ -168,6 +173,27 @@ MOUNTING = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath
             {"containers": [MOUNTING]},
             [Problem("head: container 'c' mounts '/v'", "no volume is called 'v'", "add it to the pod's volumes")],
             id="D13 a mount without a volume",
+        ),
+        pytest.param(
+            {"containers": [MOUNTING], "volumes": [{"name": "v"}, {"name": "w"}, {"name": "v"}]},
+            [Problem("head.volumes[2]", "has the same name 'v' as volumes[0]", "keep one of them")],
+            id="D13 a volume twice",
+        ),
+        pytest.param(
+            {"containers": [asking({"example.com/fpga": "1", "cpu": "1"}, {"example.com/fpga": "2", "cpu": "2"})]},
+            [
+                Problem(
+                    "head: container 'c'",
+                    "requests 1 of example.com/fpga, and its limit is 2",
+                    "write one of them: they have to be equal",
+                )
+            ],
+            id="an extended resource with a request below its limit",
+        ),
+        pytest.param(
+            {"containers": [asking({"example.com/fpga": "1", "cpu": "1"}, {"example.com/fpga": 1000e-3, "cpu": "0"})]},
+            [],
+            id="amounts that are equal in other words, and a limit of 0 for none",
         ),
         pytest.param(
             {"containers": [{"name": "d", "image": "i"}]},

@@ -20,6 +20,9 @@ from flytekitplugins.kuberay.wire import Manifest
 from tests.pod.samples import settings
 
 
+GPU = "nvidia.com/gpu"
+
+
 def test_from_flyte() -> None:
     """Resources of flyteidl get Kubernetes' names, a GPU the name `gpu`; zero and unknown names count as not set."""
     resources = {
@@ -56,6 +59,28 @@ def test_from_flyte() -> None:
 def test_with_gpu_name(resources: Manifest, expected: Manifest) -> None:
     """`gpu` is flytekit's word for what the platform calls by another name."""
     assert with_gpu_name(resources, settings(k8s={"gpu-resource-name": "amd.com/gpu"})) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        pytest.param({"limits": None}, {"requests": {GPU: "1", "cpu": "2"}, "limits": {}}, id="a side"),
+        pytest.param(
+            {"limits": {GPU: None}},
+            {"requests": {"cpu": "2"}, "limits": {"cpu": "3"}},
+            id="an extended resource on one side: it has none without the other",
+        ),
+        pytest.param(
+            {"requests": {GPU: None}, "limits": {GPU: "2"}},
+            {"requests": {GPU: None, "cpu": "2"}, "limits": {GPU: "2", "cpu": "3"}},
+            id="not where the other side is given",
+        ),
+    ],
+)
+def test_with_missing_and_nulls(own: Manifest, expected: Manifest) -> None:
+    """D4 (design): what a null takes away does not come from the fallback."""
+    fallback = {"requests": {GPU: "1", "cpu": "2"}, "limits": {GPU: "1", "cpu": "3"}}
+    assert with_missing(own, fallback) == expected
 
 
 def test_with_missing() -> None:
@@ -118,6 +143,15 @@ def test_with_missing() -> None:
             id="GPUs are mirrored and capped",
         ),
         pytest.param(
+            {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"gpu": "8", GPU: "8"}},
+            {"limits": {"gpu": "2"}},
+            {
+                "requests": {"cpu": "1", "memory": "1Gi", GPU: "2"},
+                "limits": {"cpu": "1", "memory": "1Gi", "gpu": "8", GPU: "2"},
+            },
+            id="a platform's limit of `gpu`, in flyteadmin's words, is one of GPUs",
+        ),
+        pytest.param(
             {"limits": {"ephemeral-storage": "1Gi", "cpu": "1", "memory": "1Gi"}},
             {},
             {
@@ -177,6 +211,19 @@ def test_within_platform(resources: Manifest, platform: Manifest, expected: Mani
             {"requests": {"cpu": "2", "memory": "0"}, "limits": {"cpu": "2", "memory": "0"}},
             id="a request is lowered to the platform's limit, and a limit of 0 follows it: the API server wants that",
         ),
+        pytest.param(
+            {"limits": {GPU: "1"}},
+            {"requests": {"cpu": "0", "memory": "0", GPU: "1"}, "limits": {"cpu": "0", "memory": "0", GPU: "1"}},
+            id="GPUs by their limit alone, which Go and an earlier pass of it leave with a request of 0",
+        ),
+        pytest.param(
+            {"requests": {"example.com/fpga": "0"}, "limits": {"example.com/fpga": "1"}},
+            {
+                "requests": {"cpu": "0", "memory": "0", "example.com/fpga": "1"},
+                "limits": {"cpu": "0", "memory": "0", "example.com/fpga": "1"},
+            },
+            id="any extended resource with a request of 0",
+        ),
     ],
 )
 def test_sidecars_within_platform(resources: Manifest, expected: Manifest) -> None:
@@ -225,6 +272,30 @@ def test_sidecars_within_platform(resources: Manifest, expected: Manifest) -> No
             id="and gets the side that it lacks",
         ),
         pytest.param(
+            {"requests": {GPU: "1", "cpu": "1"}, "limits": {"cpu": "1"}},
+            {"limits": {GPU: None}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}},
+            id="taken away on one side it is gone",
+        ),
+        pytest.param(
+            {"requests": {GPU: "2"}, "limits": {}},
+            {"requests": {GPU: "2"}, "limits": {GPU: None}},
+            {"requests": {GPU: "2"}, "limits": {GPU: "2"}},
+            id="unless the other side is given",
+        ),
+        pytest.param(
+            {"requests": {GPU: "1", "cpu": "1"}},
+            {"limits": None},
+            {"requests": {GPU: "1", "cpu": "1"}, "limits": {GPU: "1"}},
+            id="without any limits it keeps its own, cpu does not",
+        ),
+        pytest.param(
+            {"limits": {GPU: "1"}},
+            {},
+            {"limits": {GPU: "1"}},
+            id="a limit is enough, where the overlay says nothing of it",
+        ),
+        pytest.param(
             {"requests": {"cpu": "1"}},
             {"requests": {"cpu": "1"}},
             {"requests": {"cpu": "1"}},
@@ -238,10 +309,11 @@ def test_with_sides_agreeing(merged: Manifest, overlay: Manifest, expected: Mani
 
 
 def test_requested_names() -> None:
-    """All resources that containers name, on either side."""
+    """All resources that containers ask for, on either side; 0 of one is none."""
     containers: list[dict[str, Any]] = [
         {"resources": {"requests": {"cpu": "1"}}},
         {"resources": {"limits": {"nvidia.com/gpu": "1"}}},
+        {"resources": {"requests": {"example.com/fpga": "0"}, "limits": {"example.com/fpga": 0, "$patch": "replace"}}},
         {},
     ]
     assert requested_names(containers) == {"cpu", "nvidia.com/gpu"}

@@ -44,7 +44,8 @@ def with_overlay(built: PodTemplate, own: K8sPod, main: str, task_primary: str, 
 
 def _renamed(spec: Manifest, main: str, primary: str, task_primary: str) -> Manifest:
     """The template's pod spec with its main container, and references to it, under the primary's name (design D18)."""
-    for old in filter(None, (main, task_primary)):
+    own = {container.get("name") for field in LISTS for container in spec.get(field) or []}
+    for old in filter(None, (main, "" if task_primary in own else task_primary)):
         spec = with_container_renamed(spec, old, primary)
     if main:
         spec["containers"] = [{**c, "name": primary} if c.get("name") == main else c for c in spec["containers"]]
@@ -58,7 +59,7 @@ def _merged(spec: Manifest, overlay: Manifest, primary: str) -> Manifest:
         known = {c["name"] for c in spec.get(field) or []}
         given = {c["name"]: resources_of(c) for c in overlay.get(field) or [] if c.get("name") in known}
         if merged.get(field):
-            merged[field] = [_settled(c, given[c["name"]]) if c["name"] in given else c for c in merged[field]]
+            merged[field] = [_settled(c, given.get(c["name"], {})) for c in merged[field]]
     if merged.get("containers"):  # D8 (design), whatever a `$patch` made of the order
         merged["containers"] = sorted(merged["containers"], key=lambda c: bool(c["name"] != primary))
     return merged

@@ -17,6 +17,7 @@ from ..syntax import is_dns_label, is_env_name, is_label_key, up_to_value
 from ..wire import Manifest
 from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
+from .resources import is_extended
 
 DIRECTIVES = ("replace", "delete", "merge")
 _CONTAINER_LISTS = (*LISTS, "ephemeralContainers")
@@ -77,7 +78,8 @@ def metadata_problems(labels: Mapping[str, str], annotations: Mapping[str, str],
 
 
 def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Problem]:
-    """What is wrong with a pod after all merges: no image, two containers of one name, mounts without a volume."""
+    """What is wrong with a pod after all merges: no image, two of one name, mounts without a volume, amounts."""
+    yield from _duplicates(spec, path)
     if primary not in [container.get("name") for container in spec.get("containers") or []]:
         yield Problem(path, f"has no container {primary!r} left", "merge with it: don't delete or replace it")
     volumes = {volume["name"] for volume in spec.get("volumes") or []}
@@ -109,11 +111,19 @@ def _port_problems(container: Manifest, where: str) -> Iterator[Problem]:
 
 
 def _amount_problems(resources: Manifest, where: str) -> Iterator[Problem]:
-    """Requests above a limit; a limit of 0 is what Flyte writes for none."""
+    """Requests above a limit, where 0 is what Flyte writes for none; of extended resources, requests below it too."""
     limits = resources.get("limits") or {}
     for name, amount in (resources.get("requests") or {}).items():
         limit = limits.get(name)
-        if None not in (amount, limit) and parse_quantity(amount) > parse_quantity(limit) > 0:
+        if None in (amount, limit):
+            continue
+        if is_extended(name) and parse_quantity(amount) != parse_quantity(limit):
+            yield Problem(
+                where,
+                f"requests {amount} of {name}, and its limit is {limit}",
+                "write one of them: they have to be equal",
+            )
+        elif parse_quantity(amount) > parse_quantity(limit) > 0:
             yield Problem(
                 where, f"requests {amount} of {name}, above its limit of {limit}", "lower one or raise the other"
             )

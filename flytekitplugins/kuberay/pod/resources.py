@@ -5,7 +5,7 @@ Source: flyteplugins flytek8s/container_helper.go (ApplyResourceOverrides and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from flyteidl.core.tasks_pb2 import Resources
@@ -14,6 +14,7 @@ from ..quantity import parse_quantity
 from ..settings import Settings
 from ..wire import Manifest
 from .containers import with_each_container
+from .merge import PATCH
 
 GPU = "gpu"
 """What flytekit calls a GPU; the platform's settings tell its Kubernetes name."""
@@ -67,11 +68,13 @@ def with_gpu_names(spec: Manifest, settings: Settings) -> Manifest:
 
 
 def with_missing(resources: Mapping[str, Any], fallback: Mapping[str, Any]) -> Manifest:
-    """The resources with the amounts of `fallback` where a key is missing, side by side.
+    """The resources with the amounts of `fallback` where a key is missing, side by side; a null is not missing.
 
     Source: container_helper.go MergeResourcesIfMissing.
     """
-    return {**resources, **{side: {**(fallback.get(side) or {}), **(resources.get(side) or {})} for side in SIDES}}
+    below = {side: {} if resources.get(side, {}) is None else fallback.get(side) or {} for side in SIDES}
+    sides = {side: {**below[side], **(resources.get(side) or {})} for side in SIDES}
+    return {**resources, **_without_taken(sides, resources)}
 
 
 def within_platform(resources: Mapping[str, Any], settings: Settings, *, assign: bool) -> Manifest:
@@ -86,7 +89,7 @@ def within_platform(resources: Mapping[str, Any], settings: Settings, *, assign:
     Source: container_helper.go ApplyResourceOverrides.
     """
     sides = {side: dict(resources.get(side) or {}) for side in SIDES}
-    platform = settings.kuberay.platform_resources
+    platform = with_gpu_name(settings.kuberay.platform_resources, settings)
     defaults = {
         "cpu": settings.k8s.default_cpus,
         "memory": settings.k8s.default_memory,
@@ -102,10 +105,7 @@ def within_platform(resources: Mapping[str, Any], settings: Settings, *, assign:
         limit = _at_most(limit, caps.get(name, "0"))
         sides["requests"][name] = _at_most(_at_most(request, caps.get(name, "0")), limit)
         sides["limits"][name] = limit
-    for name in sides["requests"].keys() - sides["limits"].keys():
-        if "/" in name:  # the API server wants a limit of an extended resource; Go leaves that to the user
-            sides["limits"][name] = sides["requests"][name]
-    return {**resources, **sides}
+    return {**resources, **_with_equal_sides(sides)}
 
 
 def with_sides_agreeing(merged: Mapping[str, Any], overlay: Mapping[str, Any]) -> Manifest:
@@ -113,18 +113,25 @@ def with_sides_agreeing(merged: Mapping[str, Any], overlay: Mapping[str, Any]) -
 
     D19 (design): an extended resource needs both sides equal, and a request may not exceed its limit.
     """
-    sides = {side: dict(merged.get(side) or {}) for side in SIDES}
+    sides = _without_taken({side: merged.get(side) or {} for side in SIDES}, overlay)
     for given, other in (SIDES, SIDES[::-1]):
-        only_here = (overlay.get(given) or {}).keys() - (overlay.get(other) or {}).keys()
+        only_here = _given(overlay, given).keys() - _given(overlay, other).keys()
         for name in only_here & sides[given].keys():
-            if "/" in name or (name in sides[other] and _exceeds(sides["requests"][name], sides["limits"][name])):
+            if is_extended(name) or (name in sides[other] and _exceeds(sides["requests"][name], sides["limits"][name])):
                 sides[other][name] = sides[given][name]
-    return {**merged, **{side: amounts for side, amounts in sides.items() if amounts}}
+    settled = _with_equal_sides(sides)
+    return {**merged, **{side: amounts for side, amounts in settled.items() if amounts or side in merged}}
 
 
-def requested_names(containers: list[Manifest]) -> set[str]:
-    """The names of all resources that the containers request or limit."""
-    return {name for container in containers for side in SIDES for name in resources_of(container).get(side) or {}}
+def is_extended(name: str) -> bool:
+    """Whether the resource is a device's or the like, of which the API server wants request and limit equal."""
+    return "/" in name
+
+
+def requested_names(containers: Iterable[Manifest], sides: Iterable[str] = SIDES) -> set[str]:
+    """The names of all resources that the containers request or limit; of what is 0 they ask for nothing."""
+    amounts = [resources_of(container).get(side) or {} for container in containers for side in sides]
+    return {name for each in amounts for name, amount in each.items() if name != PATCH and not _is_zero(amount)}
 
 
 def resources_of(container: Manifest) -> Manifest:
@@ -136,6 +143,32 @@ def resources_of(container: Manifest) -> Manifest:
 def _adjusted_names(sides: Mapping[str, Mapping[str, Any]], gpu: str) -> Iterator[str]:
     yield from ("cpu", "memory")
     yield from (name for name in ("ephemeral-storage", gpu) if any(name in sides[side] for side in SIDES))
+
+
+def _given(resources: Mapping[str, Any], side: str) -> Manifest:
+    """The amounts of one side that are no nulls."""
+    return {name: amount for name, amount in (resources.get(side) or {}).items() if amount is not None}
+
+
+def _without_taken(sides: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]) -> dict[str, Manifest]:
+    """The merged sides without the extended resources of which the upper one has nulls alone."""
+    given = _given(own, "requests").keys() | _given(own, "limits").keys()
+    named = {name for side in SIDES for name in own.get(side) or {} if is_extended(name)}
+    return {side: {n: a for n, a in amounts.items() if n not in named - given} for side, amounts in sides.items()}
+
+
+def _with_equal_sides(sides: Mapping[str, Manifest]) -> Mapping[str, Manifest]:
+    """The sides, of an extended resource a missing limit as its request, and a side of 0 as the other.
+
+    The API server wants them equal, and takes a missing request from the limit. Go leaves a sidecar's at 0.
+    """
+    requests, limits = (dict(sides[side]) for side in SIDES)
+    for name in filter(is_extended, sides["requests"]):
+        if _is_zero(limits.get(name)):
+            limits[name] = requests[name]
+        elif _is_zero(requests[name]):
+            requests[name] = limits[name]
+    return {"requests": requests, "limits": limits}
 
 
 def _is_zero(amount: Any) -> bool:
