@@ -13,12 +13,24 @@ from flytekitplugins.kuberay.cluster.group import (
     build_group_template,
     group_problems,
 )
+from flytekitplugins.kuberay.cluster.job import build_ray_job
 from flytekitplugins.kuberay.pod.template import PodTemplate
 from flytekitplugins.kuberay.settings import Settings
 from flytekitplugins.kuberay.wire import FlyteTask, K8sPod, Manifest
-from tests.pod.samples import ARGS, IMAGE, container_task, settings, sidecar, task_pod
+from tests.pod.samples import (
+    ARGS,
+    IMAGE,
+    container_task,
+    custom,
+    pod_task,
+    primary,
+    settings,
+    sidecar,
+    task_pod,
+)
 
 ON_DEMAND = {"key": "spot", "operator": "DoesNotExist"}
+DEVICE = "k8s.amazonaws.com/accelerator"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PORTS = {"redis": 6379, "head": 10001, "dashboard": 8265}
 
@@ -318,6 +330,31 @@ def test_accelerator_of_a_group() -> None:
     assert ["tolerations" in without, "affinity" in without] == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("task", "amounts", "tolerations", "terms"),
+    [
+        pytest.param({}, {}, ["mine", "gpu", DEVICE, "nvidia.com/gpu"], 1, id="a head like the task"),
+        pytest.param({}, {"requests": {"gpu": "0"}}, ["mine"], 0, id="a head without GPU over a task with one"),
+        pytest.param({}, {"limits": {"gpu": None}}, ["mine"], 0, id="one that takes it away"),
+        pytest.param({"limits": {"gpu": "0"}}, {}, ["mine"], 0, id="a task that writes a 0"),
+    ],
+)
+def test_a_head_without_gpus(task: Manifest, amounts: Manifest, tolerations: list[str], terms: int) -> None:
+    """A group goes to a node with GPUs for those that it has itself; Go goes by the task's, and takes 0 for some."""
+    k8s: Manifest = {
+        "resource-tolerations": {"nvidia.com/gpu": [{"key": "gpu", "operator": "Exists"}]},
+        "add-tolerations-for-extended-resources": ["nvidia.com/gpu"],
+    }
+    spec = {"containers": [primary(resources=task or {"limits": {"gpu": "1"}})], "tolerations": [{"key": "mine"}]}
+    head = {"podSpec": {"containers": [{"name": "ray-head", "resources": amounts}]}}
+    extended = {"gpuAccelerator": {"device": "A100"}}
+    job = build_ray_job(pod_task(spec, custom=custom(head=head), extendedResources=extended), settings(k8s=k8s))
+    got = job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    required = (got.get("affinity") or {}).get("nodeAffinity", {}).get(REQUIRED, {"nodeSelectorTerms": []})
+    assert {each["key"] for each in got["tolerations"]} == set(tolerations)
+    assert len(required["nodeSelectorTerms"]) == terms
+
+
 def test_labels_of_a_group() -> None:
     """D15 (design): the group's labels and annotations stand above the task's."""
     pod = PodTemplate({"containers": [main()]}, {"a": "task", "b": "task"}, {"c": "task"}, "primary")
@@ -347,6 +384,15 @@ def test_logs_sidecar(mounts: list[Manifest], volumes: list[Manifest]) -> None:
     assert [head["volumes"], head["containers"][0]["volumeMounts"]] == [volumes, [mount]]
     assert head["containers"][2] == {**LOGS, "volumeMounts": [*LOGS["volumeMounts"], {**mount, "readOnly": True}]}
     assert names_of(build(spec, own=own)) == ["ray-worker", "sidecar"]
+
+
+def test_a_volume_called_as_the_logs() -> None:
+    """D13 (design): a volume of the task's with the name of the log sidecar's would be in the pod twice."""
+    volumes = [{"name": "system-ray-state", "emptyDir": {}}]
+    spec = {"containers": [main(volumeMounts=[{"name": "system-ray-state", "mountPath": "/x"}])], "volumes": volumes}
+    head = build(spec, role=HEAD, own=settings(ray={"logsSidecar": LOGS}))
+    [problem, _] = group_problems(head, container_task(), "head")
+    assert str(problem) == "head.volumes[1]: has the same name 'system-ray-state' as volumes[0]; keep one of them"
 
 
 SHARED = container_task(extendedResources={"sharedMemory": {"mountName": "shm", "mountPath": "/dev/shm"}})

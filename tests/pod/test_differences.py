@@ -278,6 +278,12 @@ def test_references_of_merged_env_resolve() -> None:
     assert names.index("CUDA") < names.index("LIBS")
 
 
+def test_requirements_stand_in_every_term() -> None:
+    """D11 (design): what the platform asks of a node binds each alternative of the task and of the base PodTemplate."""
+    base = {"containers": [], "affinity": required([ZONE], [DISK])}
+    assert head_spec({}, base)["affinity"] == required([ZONE, SPOT], [DISK, SPOT])
+
+
 def test_no_required_terms_is_no_requirement() -> None:
     """A group takes the task's node affinity away with an empty list, which alone would be an invalid pod."""
     group = {"k8sPod": {"podSpec": {"affinity": required()}}}

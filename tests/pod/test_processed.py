@@ -17,16 +17,17 @@ from google.protobuf.json_format import ParseDict
 
 from flytekitplugins.kuberay.errors import TaskError
 from flytekitplugins.kuberay.pod.processed import is_processed, unmerged
+from flytekitplugins.kuberay.pod.target import target_problems
 from flytekitplugins.kuberay.wire import Manifest
 from flytekitplugins.kuberay.wire.protojson import has_field
 from tests.golden.case import FILES, FOLDER, Case, read_case
 from tests.golden.compare import canonical
-from tests.pod.samples import base_template, pod_task, primary, settings
+from tests.pod.samples import base_template, pod_task, primary, settings, sidecar
 
 PROCESSED = sorted((FOLDER / "processed").glob("*.json"))
 
 # What a field says by being false, 0 or empty is lost in Go's pass: its merge takes the base PodTemplate's value.
-# Lost too, in no golden case: nulls; whose resources a container has where the base PodTemplate has some (Go takes
+# Lost too, in no golden case: nulls; whose cpu and memory a container has where the base PodTemplate has some (Go takes
 # those of one base container, `primary` for sidecars too, and fills the rest); a base container that is called as the
 # task's primary, which Go leaves out, so that what `default` said looks like the task's own.
 LOST: dict[str, Manifest] = {
@@ -193,6 +194,84 @@ def test_unmerged_container(container: Manifest, expected: Manifest) -> None:
     own = settings(k8s={"default-env-vars": [{"P": "platform"}, {"C": "platform"}]})
     [got] = unmerged({"containers": [marked(**container)]}, task, own, base_template(BASE), "primary")["containers"]
     assert got == primary(**expected)
+
+
+def entry(name: str, value: str) -> Manifest:
+    """A variable."""
+    return {"name": name, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        pytest.param(
+            [entry("A", "task"), MARK, entry("C", "execution"), entry("A", "platform")],
+            [entry("A", "task")],
+            id="D10 a default of propeller's that our settings lack is below the task's",
+        ),
+        pytest.param(
+            [entry("A", "default"), entry("B", "primary"), MARK, entry("A", "platform")],
+            [],
+            id="and below the base PodTemplate's",
+        ),
+        pytest.param(
+            [entry("B", "task"), MARK, entry("X", "platform"), entry("C", "execution")],
+            [entry("B", "task"), entry("X", "platform")],
+            id="where nobody else has one it stays",
+        ),
+        pytest.param(
+            [entry("A", "environment"), entry("B", "task"), entry("A", "pod"), MARK],
+            [entry("B", "task"), entry("A", "pod")],
+            id="of two of the task's own the last counts, as in Kubernetes",
+        ),
+    ],
+)
+def test_variables_twice(env: list[Manifest], expected: list[Manifest]) -> None:
+    """A processed pod has each variable once, whatever SDK and propeller put together: its user can't mend it."""
+    task = pod_task(execution={"environmentVariables": {"C": "execution"}})
+    spec = {"containers": [primary(env=env)]}
+    assert unmerged(spec, task, settings(), base_template(BASE), "primary")["containers"] == [
+        primary(**({"env": expected} if expected else {}))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("env", "refused"),
+    [pytest.param([], True, id="a raw pod"), pytest.param([MARK], False, id="a processed one")],
+)
+def test_variables_twice_in_a_raw_pod(env: list[Manifest], refused: bool) -> None:
+    """D13 (design): in a pod as it was written they are a mistake."""
+    task = pod_task({"containers": [primary(env=[entry("A", "1"), entry("A", "2"), *env])]})
+    assert bool(list(target_problems(task, settings(), None))) is refused
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        pytest.param("2", {"requests": {"cpu": "0"}, "limits": {"cpu": "1"}}, id="as many as the base's `primary` has"),
+        pytest.param(
+            "1",
+            {"requests": {"cpu": "0", "nvidia.com/gpu": "0"}, "limits": {"cpu": "1", "nvidia.com/gpu": "1"}},
+            id="its own",
+        ),
+    ],
+)
+def test_gpus_of_a_sidecar(limit: str, expected: Manifest) -> None:
+    """Go hands the GPUs of the base PodTemplate's `primary` to sidecars too: each pod would ask for twice as many."""
+    base = {"containers": [{"name": "primary", "resources": {"limits": {"gpu": 2}}}]}
+    amounts = {"requests": {"cpu": "0", "nvidia.com/gpu": "0"}, "limits": {"cpu": "1", "nvidia.com/gpu": limit}}
+    spec = {"containers": [marked(resources=amounts), sidecar(resources=amounts)]}
+    got = unmerged(spec, pod_task(), settings(), base_template(base), "primary")["containers"]
+    assert [got[0]["resources"], got[1]["resources"]] == [amounts, expected]
+
+
+def test_tolerations_of_devices() -> None:
+    """What an earlier pass tolerates for the pod's GPUs is taken off, as a group may have none of them."""
+    k8s = {"add-tolerations-for-extended-resources": ["nvidia.com/gpu"]}
+    device, mine = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, {"key": "mine"}
+    gpus = {side: {"nvidia.com/gpu": "1"} for side in ("requests", "limits")}
+    spec = {"containers": [marked(resources=gpus)], "tolerations": [*BASE["tolerations"], mine, device]}
+    assert unmerged(spec, pod_task(), settings(k8s=k8s), base_template(BASE), "primary")["tolerations"] == [mine]
 
 
 def test_a_raw_pod_stays() -> None:

@@ -202,14 +202,73 @@ def test_host_network(setting: bool | None, expected: bool) -> None:
     assert spec_of(pod_task({"hostNetwork": True}), own)["hostNetwork"] is expected
 
 
-def test_requirements_stand_in_every_term() -> None:
-    """D11 (design): what the platform asks of a node binds each alternative of the task and of the base PodTemplate."""
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in ("a", "b")]
-    base = base_template({"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}})
-    own = settings(k8s={"non-interruptible-node-selector-requirement": ON_DEMAND})
-    got = spec_of(pod_task(), own, base)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
-    assert got == [{"matchExpressions": [*term["matchExpressions"], ON_DEMAND]} for term in terms]
+TAINT = {"key": "base", "operator": "Exists"}
+BASE: Manifest = {
+    "tolerations": [TAINT],
+    "nodeSelector": {"pool": "base", "zone": "base"},
+    "securityContext": {"runAsGroup": 2},
+    "dnsConfig": {"searches": ["base"]},
+    "containers": [
+        {
+            "name": "primary",
+            "securityContext": {"privileged": True},
+            "resources": {"limits": {"gpu": "1", "cpu": "4"}},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "expected"),
+    [
+        pytest.param({}, ["tolerations"], [[TAINT, *CONFIGURED["default-tolerations"]]], id="nothing said"),
+        pytest.param({"tolerations": []}, ["tolerations"], [CONFIGURED["default-tolerations"]], id="no tolerations"),
+        pytest.param(
+            {"nodeSelector": None}, ["nodeSelector"], [{"pool": "default", "disk": "ssd"}], id="no node selector"
+        ),
+        pytest.param(
+            {"nodeSelector": {}},
+            ["nodeSelector"],
+            [{"pool": "default", "zone": "base", "disk": "ssd"}],
+            id="an empty node selector, which says nothing",
+        ),
+        pytest.param(
+            {"securityContext": None, "dnsConfig": None},
+            ["securityContext", "dnsConfig"],
+            [{"runAsUser": 1}, {"nameservers": ["1.1.1.1"]}],
+            id="no security context, no DNS config",
+        ),
+    ],
+)
+def test_nothing_of_the_base_where_the_task_wants_none(spec: Manifest, fields: list[str], expected: list[Any]) -> None:
+    """D4 (design): a null, or an empty list, takes the base PodTemplate's away; what the platform has for all stays."""
+    got = spec_of(pod_task(spec), settings(k8s=CONFIGURED), base_template(BASE))
+    assert fields_of(got, *fields) == expected
+
+
+@pytest.mark.parametrize(
+    ("container", "resources", "context"),
+    [
+        pytest.param(
+            {"resources": None, "securityContext": None},
+            {"requests": AMOUNTS, "limits": AMOUNTS},
+            {"readOnlyRootFilesystem": True},
+            id="none at all",
+        ),
+        pytest.param(
+            {"resources": {"limits": {"gpu": None}}, "securityContext": {}},
+            {"requests": {**AMOUNTS, "cpu": "4"}, "limits": {**AMOUNTS, "cpu": "4"}},
+            {"privileged": True},
+            id="no GPU, on either side; an empty map says nothing",
+        ),
+    ],
+)
+def test_nothing_of_the_bases_container(container: Manifest, resources: Manifest, context: Manifest) -> None:
+    """D4 (design): the same of a container's fields."""
+    [got] = spec_of(pod_task({"containers": [primary(**container)]}), settings(k8s=CONFIGURED), base_template(BASE))[
+        "containers"
+    ]
+    assert fields_of(got, "resources", "securityContext") == [resources, context]
 
 
 def test_labels_and_annotations() -> None:

@@ -1,7 +1,7 @@
 """The pod template of the head and of each worker group.
 
 Both start from the task's pod: its primary container becomes the Ray container, the group's own template is merged on
-top, and what the platform asks of a pod's node is applied again, since that template may have brought a GPU.
+top, and what the platform asks of a pod's node comes last, since that template may have brought a GPU or taken one.
 
 Source: flyteplugins plugins/k8s/ray/ray.go (buildHeadPodTemplate, buildWorkerPodTemplate, injectLogsSidecar).
 """

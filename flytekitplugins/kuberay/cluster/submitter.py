@@ -57,7 +57,9 @@ def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settin
         task: For its accelerator, whose scheduling the submitter does not share.
         settings: The platform's settings.
     """
-    scheduled = _without_gpu_scheduling(task_pod.spec, task, settings)
+    scheduled = _without_gpu_scheduling(
+        scheduling.with_platform_scheduling(task_pod.spec, task, settings), task, settings
+    )
     spec: Manifest = {key: scheduled[key] for key in _KEPT if scheduled.get(key)}
     spec |= {"restartPolicy": "Never", "containers": [_container(task_pod, ray, settings)]}
     built, own = replace(task_pod, spec=spec, primary=SUBMITTER_CONTAINER), ray.extras.submitter_template
@@ -96,8 +98,5 @@ def _main_container(own: K8sPod) -> str:
 
 def _without_gpu_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
     """The pod spec without the tolerations and node requirements that extended resources and accelerators bring."""
-    brought = scheduling.device_tolerations(task.template, settings)
-    kept = [each for each in spec.get("tolerations") or [] if not scheduling.is_among(each, brought)]
-    return scheduling.without_requirements(
-        {**spec, "tolerations": kept}, scheduling.accelerator_requirements(task.template, settings)
-    )
+    less = scheduling.without_tolerations(spec, scheduling.device_tolerations(task.template, settings))
+    return scheduling.without_requirements(less, scheduling.accelerator_requirements(task.template, settings))

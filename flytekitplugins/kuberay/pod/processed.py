@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..quantity import parse_quantity
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from . import scheduling
@@ -21,6 +22,7 @@ from .base import base_parts, template_spec
 from .containers import with_each_container, without_containers
 from .environment import IDENTITY_MARK, execution_env, identity_env, platform_env
 from .merge import ONE_OF
+from .resources import SIDES, is_extended, resources_of, with_gpu_name
 
 
 def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest | None, primary: str) -> Manifest:
@@ -28,14 +30,20 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
     if not is_processed(spec, task):
         return spec
     base_spec = template_spec(base)
-    added = [*platform_env(settings), *execution_env(task.execution), *identity_env(task.execution)]
+    identity = identity_env(task.execution)
+    added = [*platform_env(settings), *execution_env(task.execution), *identity]
     weak = _weak_fields(task)
     taken = _without_base(spec, base_spec, task, settings)
     taken = {key: value for key, value in taken.items() if key not in weak or value != base_spec.get(key)}
-    return with_each_container(
-        taken,
-        lambda c, field: _unmerged_container(c, base_parts(c.get("name", ""), field, base_spec, primary), added),
-    )
+    borrowed = _borrowed_devices(base_spec, settings)
+
+    def unmerged_container(container: Manifest, field: str) -> Manifest:
+        name = container.get("name", "")
+        if field == "containers" and name != primary:
+            container = _without_amounts(container, borrowed)
+        return _unmerged_container(container, base_parts(name, field, base_spec, primary), added, identity)
+
+    return with_each_container(taken, unmerged_container)
 
 
 def is_processed(spec: Manifest, task: FlyteTask) -> bool:
@@ -60,23 +68,71 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
 
     The other way round than they came: accelerator, base PodTemplate, interruptibility, default affinity.
     """
-    if scheduling.limits_gpus(spec, settings):
+    tolerations = scheduling.brought_tolerations(spec, task, settings)
+    if any(settings.k8s.gpu_resource_name in (resources_of(c).get("limits") or {}) for c in spec["containers"]):
         spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
     spec = _without_prefixes(spec, without_containers(base_spec))
+    spec = scheduling.without_tolerations(spec, tolerations)  # a group may have none of what they are for
     spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task, settings))
     default = settings.k8s.default_affinity if base_spec.get("affinity") else None  # which then does not count
     return {key: value for key, value in spec.items() if key != "affinity" or value != default}
 
 
-def _unmerged_container(container: Manifest, parts: list[Manifest], added: list[Manifest]) -> Manifest:
+def _unmerged_container(
+    container: Manifest, parts: list[Manifest], added: list[Manifest], identity: list[Manifest]
+) -> Manifest:
+    env = _entries(container.get("env"))
+    own = next((index for index, entry in enumerate(env) if entry in identity), len(env))
     for part in parts:
         container = _without_prefixes(container, part)
-    backwards = _entries(container.get("env"))[::-1]
-    for entry in added:  # each stands once, behind the task's own
-        if entry in backwards:
-            backwards.remove(entry)
+    names = {entry.get("name") for entry in env[:own]}
+    settled = _settled_env(_entries(container.get("env")), env[own:], names, added)
     rest = {key: value for key, value in container.items() if key != "env"}
-    return {**rest, "env": backwards[::-1]} if backwards else rest
+    return {**rest, "env": settled} if settled else rest
+
+
+def _settled_env(env: list[Manifest], behind: list[Manifest], names: set[Any], added: list[Manifest]) -> list[Manifest]:
+    """The task's own variables, one entry a name.
+
+    Of two of the task's the last counts, as in Kubernetes: SDKs put `environment` in front of the pod's own.
+
+    Args:
+        env: Without what the base PodTemplate has put in front.
+        behind: From Flyte's identity on, its end. What our settings don't know of it are defaults of propeller's.
+        names: Of task and base PodTemplate, which stand above such a default.
+        added: What we put there ourselves later.
+    """
+    backwards, behind = env[: len(env) - len(behind)][::-1], list(behind)
+    for entry in added:  # each stands once, behind the task's own
+        part = behind if entry in behind else backwards
+        if entry in part:
+            part.remove(entry)
+    own: dict[Any, Manifest] = {}
+    for entry in backwards:
+        own.setdefault(entry.get("name"), entry)
+    return [*reversed(own.values()), *(entry for entry in behind if entry.get("name") not in names)]
+
+
+def _borrowed_devices(base_spec: Manifest, settings: Settings) -> Manifest:
+    """The extended resources of the base PodTemplate's `primary`, which Go hands to sidecars too."""
+    named: Manifest = next((c for c in base_spec.get("containers") or [] if c.get("name") == "primary"), {})
+    resources = with_gpu_name(resources_of(named), settings)
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    return {name: amount for name, amount in amounts.items() if is_extended(name)}
+
+
+def _without_amounts(container: Manifest, amounts: Manifest) -> Manifest:
+    """The container without the resources of which it has just these amounts, on either side."""
+    resources = resources_of(container)
+    sides = {side: resources[side] for side in SIDES if resources.get(side)}
+    brought = {
+        name
+        for side in sides.values()
+        for name, amount in amounts.items()
+        if name in side and parse_quantity(side[name]) == parse_quantity(amount)
+    }
+    kept = {side: {name: amount for name, amount in own.items() if name not in brought} for side, own in sides.items()}
+    return {**container, "resources": {**resources, **kept}} if brought else container
 
 
 def _without_prefixes(value: Manifest, base: Mapping[str, Any], field: str = "") -> Manifest:

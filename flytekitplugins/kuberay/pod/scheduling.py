@@ -16,7 +16,7 @@ from ..wire import FlyteTask, Manifest
 from ..wire.protojson import which
 from .containers import each_container
 from .merge import copied
-from .resources import requested_names, resources_of
+from .resources import requested_names
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -24,14 +24,18 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def with_platform_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
     """A pod spec with what its resources and the platform ask of its node, each put in once.
 
-    Applied to the task's pod and again to each group's, whose template may have brought a GPU or its own affinity.
+    Applied to each group's pod, whose template may have brought or taken away a GPU, or have its own affinity.
     """
-    tolerations = [*resource_tolerations(spec, settings), *extended_resource_tolerations(spec, settings)]
     requirements = interruptible_requirements(task, settings)
     if limits_gpus(spec, settings):
-        tolerations += accelerator_tolerations(task.template, settings)
         requirements += accelerator_requirements(task.template, settings)
-    return with_requirements(with_tolerations(spec, tolerations), requirements)
+    return with_requirements(with_tolerations(spec, brought_tolerations(spec, task, settings)), requirements)
+
+
+def brought_tolerations(spec: Manifest, task: FlyteTask, settings: Settings) -> list[Manifest]:
+    """What the pod tolerates for the resources that its containers ask for."""
+    tolerations = [*resource_tolerations(spec, settings), *extended_resource_tolerations(spec, settings)]
+    return tolerations + (accelerator_tolerations(task.template, settings) if limits_gpus(spec, settings) else [])
 
 
 def is_interruptible(task: FlyteTask) -> bool:
@@ -56,7 +60,7 @@ def resource_tolerations(spec: Manifest, settings: Settings) -> list[Manifest]:
 
     Source: utils.go GetPodTolerations.
     """
-    names = requested_names(spec.get("containers") or [])
+    names = requested_names(spec.get("containers") or [])  # Go takes an amount of 0 for one
     return _configured_tolerations(settings, lambda name: name in names)
 
 
@@ -65,9 +69,7 @@ def extended_resource_tolerations(spec: Manifest, settings: Settings) -> list[Ma
 
     Source: pod_helper.go AddTolerationsForExtendedResources.
     """
-    requested = {
-        name for _, container in each_container(spec) for name in resources_of(container).get("requests") or {}
-    }
+    requested = requested_names((container for _, container in each_container(spec)), ["requests"])
     wanted = sorted(requested.intersection(settings.k8s.add_tolerations_for_extended_resources))
     return [_exists_toleration(name) for name in wanted]
 
@@ -121,9 +123,8 @@ def interruptible_requirements(task: FlyteTask, settings: Settings) -> list[Mani
 
 
 def limits_gpus(spec: Manifest, settings: Settings) -> bool:
-    """Whether a container of the pod has GPUs, by its limits as in Flyte."""
-    gpu = settings.k8s.gpu_resource_name
-    return any(gpu in (resources_of(container).get("limits") or {}) for container in spec.get("containers") or [])
+    """Whether a container of the pod has GPUs, by its limits as in Flyte; unlike there, 0 of them are none."""
+    return settings.k8s.gpu_resource_name in requested_names(spec.get("containers") or [], ["limits"])
 
 
 def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -> Manifest:
@@ -134,6 +135,13 @@ def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -
         if not is_among(toleration, [*present, *missing]):
             missing.append(copied(dict(toleration)))
     return {**spec, "tolerations": present + missing} if missing else spec
+
+
+def without_tolerations(spec: Manifest, tolerations: list[Manifest]) -> Manifest:
+    """The pod spec without its tolerations that mean the same as one of these."""
+    present = spec.get("tolerations") or []
+    kept = [each for each in present if not is_among(each, tolerations)]
+    return spec if kept == present else {**spec, "tolerations": kept}
 
 
 def is_among(toleration: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
@@ -19,9 +20,10 @@ from .arguments import with_rendered_arguments
 from .base import base_container, over_base, template_spec
 from .containers import with_each_container
 from .environment import with_flyte_env
+from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
-from .resources import from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
+from .resources import SIDES, from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
 from .shared_memory import with_shared_memory
 from .target import CONTAINER_NAME, own_pod_spec, primary_name
 
@@ -39,6 +41,8 @@ class PodTemplate:
 def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -> PodTemplate:
     """The pod template that head and workers start from, labels and annotations included.
 
+    What its resources ask of a node comes with each group, whose own may be others (`scheduling`).
+
     Args:
         task: A task without `target_problems`.
         settings: The platform's settings.
@@ -50,8 +54,8 @@ def build_task_pod(task: FlyteTask, settings: Settings, base: Manifest | None) -
     spec = _with_platform_pod(spec, task, settings, primary)
     spec = over_base(_with_default_affinity(spec, base_spec, settings), base_spec, primary)
     spec = with_each_container(spec, lambda c, _: with_flyte_env(c, task.execution, settings))
+    spec = scheduling.with_tolerations(spec, scheduling.default_tolerations(task, settings))
     spec = with_shared_memory(spec, task, primary)
-    spec = scheduling.with_platform_scheduling(spec, task, settings)
     return PodTemplate(spec, task_labels(task, settings, base), task_annotations(task, settings, base), primary)
 
 
@@ -97,11 +101,13 @@ def _customised(spec: Manifest, base_spec: Manifest, primary: str, task: FlyteTa
 
     def customised(container: Manifest, field: str) -> Manifest:
         name = container["name"]
-        below = resources_of(base_container(name, field, base_spec, primary))
+        taken = "resources" in container and container["resources"] is None
+        below = {} if taken else resources_of(base_container(name, field, base_spec, primary))
         resources = with_missing(with_gpu_name(resources_of(container), settings), below)
         assign = field == "initContainers" or name == primary
-        rendered = with_rendered_arguments(container, task)
-        return {**rendered, "resources": within_platform(resources, settings, assign=assign)}
+        settled = within_platform(resources, settings, assign=assign)
+        settled |= {side: {PATCH: "replace", **settled[side]} for side in SIDES}  # what the base has is in it already
+        return {**with_rendered_arguments(container, task), "resources": settled}
 
     return with_each_container(spec, customised)
 
@@ -109,7 +115,6 @@ def _customised(spec: Manifest, base_spec: Manifest, primary: str, task: FlyteTa
 def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, primary: str) -> Manifest:
     """The pod spec with the platform's configuration where the task says nothing. Source: pod_helper.go UpdatePod."""
     k8s = settings.k8s
-    spec = scheduling.with_tolerations(spec, scheduling.default_tolerations(task, settings))
     selector = {**k8s.default_node_selector, **(spec.get("nodeSelector") or {})}
     if scheduling.is_interruptible(task):
         selector |= k8s.interruptible_node_selector
@@ -119,9 +124,10 @@ def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, prim
         "securityContext": k8s.default_pod_security_context,
         "dnsConfig": k8s.default_pod_dns_config,
     }
-    spec = {**spec, **{key: value for key, value in defaults.items() if value and spec.get(key) in (None, "")}}
+    unsaid = {key: value for key, value in defaults.items() if value and spec.get(key) in (None, "")}
+    spec = {**spec, **{key: _default(spec, key, value) for key, value in unsaid.items()}}
     if selector:
-        spec["nodeSelector"] = selector
+        spec["nodeSelector"] = _default(spec, "nodeSelector", selector)
     if k8s.enable_host_networking_pod is not None:
         spec["hostNetwork"] = k8s.enable_host_networking_pod
     if account := service_account(spec, task, settings):
@@ -134,9 +140,14 @@ def _with_platform_pod(spec: Manifest, task: FlyteTask, settings: Settings, prim
 
 def _with_default_security(container: Manifest, settings: Settings) -> Manifest:
     default = settings.k8s.default_security_context
-    return (
-        {**container, "securityContext": default} if default and container.get("securityContext") is None else container
-    )
+    if not default or container.get("securityContext") is not None:
+        return container
+    return {**container, "securityContext": _default(container, "securityContext", default)}
+
+
+def _default(owner: Manifest, field: str, value: Any) -> Any:
+    """The platform's value of a field; where the owner says null, with nothing of the base PodTemplate's beside it."""
+    return {**value, PATCH: "replace"} if isinstance(value, Mapping) and owner.get(field, "") is None else value
 
 
 def _with_default_affinity(spec: Manifest, base_spec: Manifest, settings: Settings) -> Manifest:
