@@ -55,8 +55,7 @@ NEEDS = "register the task with flytekit"
             ),
             [
                 "container.resources.requests[0]: 'many' is no Kubernetes quantity; write 500m, 2 or 4Gi",
-                "container.env[0].name: 'A=...' is no name of an environment variable;"
-                " use printable characters but '='",
+                "container.env[0].name: 'A=B' is no name of an environment variable; use printable characters but '='",
             ],
             id="D21 a quantity, a variable's name",
         ),

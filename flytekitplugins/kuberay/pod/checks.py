@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import Problem
 from ..quantity import parse_quantity
 from ..schema import type_problems
-from ..syntax import is_dns_label, is_env_name, is_label_key, up_to_value
+from ..syntax import is_dns_label, is_env_name, is_label_key
 from ..wire import Manifest
 from .containers import LISTS, each_container
 from .merge import ENTRY_KEYS, PATCH, entry_key
@@ -154,7 +154,7 @@ def _env_problems(entries: Iterable[Manifest], path: str) -> Iterator[Problem]:
             continue
         yield Problem(
             f"{path}[{index}].name",
-            f"{up_to_value(name or '')!r} is no name of an environment variable",
+            f"{name or ''!r} is no name of an environment variable",
             "use printable characters but '='",
         )
 
@@ -182,7 +182,7 @@ def _list_duplicates(owner: Manifest, fields: frozenset[str], path: str) -> Iter
             key = entry_key(field, entry)
             if key in seen:
                 shown = ", ".join(
-                    f"{name} {(up_to_value(part) if isinstance(part, str) else part)!r}"
+                    f"{name} {part!r}"
                     for name, part in zip(ENTRY_KEYS[field], key or (), strict=True)
                     if part is not None
                 )
