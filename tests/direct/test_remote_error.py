@@ -1,7 +1,10 @@
 """The user's exception, out of what flytekit itself writes into error.pb."""
 
+from __future__ import annotations
+
 import sys
 import traceback
+from concurrent.futures import Future
 from types import ModuleType
 
 import pytest
@@ -43,6 +46,75 @@ class FrozenError(Exception):
         super().__setattr__(name, value)
 
 
+class FinalError(Exception):
+    """A class that tells so in its own way."""
+
+    def __init_subclass__(cls) -> None:
+        raise RuntimeError("final")
+
+
+class CodedError(Exception):
+    """A class whose instances are made of a code, and of nothing else."""
+
+    def __new__(cls, *, code: int) -> CodedError:
+        """The instance, where there is a code."""
+        return super().__new__(cls, f"code {code}")
+
+    def __init__(self, *, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+class OnlyError(Exception):
+    """A class with one instance."""
+
+    one: OnlyError | None = None
+
+    def __new__(cls, *texts: str) -> OnlyError:
+        """The same one each time."""
+        OnlyError.one = OnlyError.one or Exception.__new__(OnlyError, *texts)
+        return OnlyError.one
+
+
+class BareError(Exception):
+    """A user's own, that is raised without a text."""
+
+
+class BatchError(Exception):
+    """A user's own, whose methods read what its constructor wrote."""
+
+    def __init__(self, items: list[str]) -> None:
+        super().__init__(f"{len(items)} items")
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"BatchError({self.items})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchError) and self.items == other.items
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.items, name)
+
+
+class SilentError(Exception):
+    """A user's own, that is false to Python."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class ConstantError(Exception):
+    """A user's own, that takes no attribute at all and has arguments of its own."""
+
+    args = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError("constant")
+
+
 def left_by(error: Exception) -> UserError:
     """What error.pb says of an exception that a task's code raised."""
     try:
@@ -70,7 +142,9 @@ def ray_task_error() -> Exception:
         pytest.param(ValueError(), ValueError, "", id="without a text"),
         pytest.param(KeyError("name"), KeyError, "'name'", id="one that quotes its text"),
         pytest.param(FileNotFoundError(2, "gone", "x.txt"), OSError, "[Errno 2] gone: 'x.txt'", id="of many arguments"),
+        pytest.param(MemoryError("full"), MemoryError, "full", id="one that Python makes in its own way"),
         pytest.param(PickyError("size", 3), PickyError, "size: 3", id="the user's own"),
+        pytest.param(BareError(), BareError, "", id="the user's own without a text"),
         pytest.param(FrozenError("cold"), FrozenError, "cold", id="one that takes no attribute"),
         pytest.param(FlyteRecoverableException("later"), FlyteRecoverableException, None, id="flytekit's"),
         pytest.param(ray_task_error(), ValueError, "ray::square() (pid=7)\nValueError: odd", id="Ray's, by its cause"),
@@ -89,6 +163,9 @@ def test_it_is_of_the_type_that_was_raised(error: Exception, kind: type[Exceptio
     [
         pytest.param(Outer.InnerError("deep"), "InnerError: deep", id="a class within a class"),
         pytest.param(SealedError("shut"), "SealedError: shut", id="a class that can't have another beside it"),
+        pytest.param(FinalError("last"), "FinalError: last", id="a class that says so with another error"),
+        pytest.param(CodedError(code=3), "CodedError: code 3", id="a class made of something else than a text"),
+        pytest.param(OnlyError("one"), "OnlyError: one", id="a class that makes no second instance"),
         pytest.param(type("FarError", (Exception,), {"__module__": "far.away"})("x"), "FarError: x", id="not loaded"),
     ],
 )  # fmt: skip
@@ -96,6 +173,39 @@ def test_a_type_that_can_not_be_had_here_is_named(error: Exception, text: str) -
     """Then the text begins with the type's name."""
     raised = remote_error(left_by(error), "wf.train")
     assert (type(raised), str(raised)) == (RemoteTaskError, text)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(BatchError(["a", "b"]), id="methods read what the constructor wrote"),
+        pytest.param(SilentError("hush"), id="it is false to Python"),
+        pytest.param(ConstantError("fixed"), id="it takes no attribute"),
+    ],
+)
+def test_it_arrives_through_a_thread_and_in_print(error: Exception) -> None:
+    """Whatever its class does with what only the constructor writes, which has not run here."""
+    raised = remote_error(left_by(error), "wf.train")
+    future: Future[None] = Future()
+    future.set_exception(raised)
+    with pytest.raises(type(error)) as caught:
+        future.result()
+    assert caught.value is raised
+    assert "".join(traceback.format_exception(raised)).splitlines()[-1].endswith(f"{type(error).__name__}: {error}")
+    assert repr(raised) == f"{type(error).__name__}({str(error)!r})"
+    assert {raised} == {raised}
+
+
+def test_a_module_that_loads_others_as_they_are_asked_for_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its way to a name may fail, with anything."""
+
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(f"{name} needs torch")
+
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    kind = type("LazyError", (Exception,), {"__module__": "lazy"})
+    assert str(remote_error(left_by(kind("mine")), "wf.train")) == "LazyError: mine"
 
 
 def test_a_script_knows_its_own_class(monkeypatch: pytest.MonkeyPatch) -> None:

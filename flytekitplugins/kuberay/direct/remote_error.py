@@ -6,8 +6,10 @@ import builtins
 import re
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from ..cluster.phase import UserError
 from ..errors import KubeRayError
@@ -21,12 +23,25 @@ _SUMMARY = re.compile(r"(?P<name>[\w.]+)(?:\((?P<cause>\w+)\))?: ?(?P<text>.*)",
 class RemoteTaskError(KubeRayError):
     """What the task's code raised on the cluster; where its type is known here, an instance of that type too."""
 
+    # The next class may be the user's, whose constructor has not run: its methods would look for what is not there
+    # wherever an error is raised, kept or printed
+    args = Exception.args
+    __eq__, __hash__ = Exception.__eq__, Exception.__hash__
+    __repr__ = Exception.__repr__
+    __setattr__ = Exception.__setattr__
+
     def __init__(self, text: str) -> None:
-        # not super(): the next class may be the user's, whose constructor wants anything, or which takes no attribute
+        # not super(): the user's constructor may want anything
         Exception.__init__(self, text)
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(name)
 
 
 class RemoteTraceback(Exception):
@@ -61,8 +76,8 @@ def _class_of(summary: re.Match[str], trace: str) -> type[Exception] | None:
     """The class of the exception as this process knows it; None where it doesn't. Nothing is imported for it."""
     if summary["cause"]:
         return _found(builtins, summary["cause"])
-    line = f"{summary['name']}: {summary['text']}".splitlines()[0].rstrip()
-    dotted = re.findall(rf"^((?:\w+\.)*){re.escape(line)}\s*$", trace, re.MULTILINE)
+    line = f"{summary['name']}: {summary['text']}".splitlines()[0].rstrip(": ")  # Python writes none without a text
+    dotted = re.findall(rf"^((?:\w+\.)*){re.escape(line)}[:\s]*$", trace, re.MULTILINE)
     module = _module(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
     return _found(module, summary["name"])
 
@@ -75,7 +90,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def _found(module: ModuleType | None, name: str) -> type[Exception] | None:
-    found = getattr(module, name, None)
+    found = vars(module).get(name) if isinstance(module, ModuleType) else None  # getattr may import, and fail
     return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
@@ -83,11 +98,10 @@ def _instance(kind: type[Exception] | None, text: str) -> RemoteTaskError:
     """An error that `except kind` catches too, made without the class's own constructor, which may want anything."""
     if kind is None or issubclass(kind, RemoteTaskError):
         return RemoteTaskError(text)
-    try:
+    with suppress(Exception):  # it can't have another base, or is made of something else; and may raise anything then
         named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
         both: type[RemoteTaskError] = type(kind.__name__, (RemoteTaskError, kind), named)
-        made = both.__new__(both, text)
-        RemoteTaskError.__init__(made, text)
-        return made
-    except TypeError:  # a class that can't have another base, or is made of something else
-        return RemoteTaskError(f"{kind.__name__}: {text}")
+        made = both(text)
+        if type(made) is both:
+            return made
+    return RemoteTaskError(f"{kind.__name__}: {text}")
