@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import yaml
 from flytekit.core.data_persistence import FileAccessProvider
 
 from flytekitplugins.kuberay import KubeRayError
-from flytekitplugins.kuberay.direct.choice import VARIABLE, Choice
+from flytekitplugins.kuberay.direct.choice import VARIABLE, Choice, Cluster
 from flytekitplugins.kuberay.errors import SettingsError
 
 from .cluster import STORE
@@ -57,6 +59,23 @@ def test_an_object_store_and_a_cluster_mean_the_cluster(
     assert (
         f"namespace {direct.namespace}" in said and "context kuberay-test of " in said and f"{VARIABLE}=local" in said
     )
+
+
+def test_tasks_of_several_threads_share_one_way(
+    direct: Direct, remote: FileAccessProvider, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As those of an eager workflow: it is looked for and said once, too."""
+    choice, begin = Choice({}), threading.Barrier(3)
+
+    def asked() -> Cluster | None:
+        begin.wait(60)
+        return choice.cluster_for(remote, has_address=False)
+
+    with ThreadPoolExecutor(3) as pool:
+        clusters = [waiting.result() for waiting in [pool.submit(asked) for _ in range(3)]]
+    assert None not in clusters
+    assert len({id(cluster) for cluster in clusters}) == 1
+    assert capfd.readouterr().err.count("\n") == 1
 
 
 def test_without_an_object_store_nothing_is_asked(

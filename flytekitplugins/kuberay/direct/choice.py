@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ class Choice:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
+        self._looking = threading.Lock()  # the tasks of an eager workflow ask from threads of their own
         self._found: Cluster | None = None
         self._unusable: Exception | None = None
 
@@ -69,6 +71,13 @@ class Choice:
         return self._cluster(store, required=wanted == _CLUSTER)
 
     def _cluster(self, store: FileAccessProvider, *, required: bool) -> Cluster | None:
+        with self._looking:
+            self._look(store, required=required)
+        if self._unusable is not None and required:
+            raise KubeRayError(f"{VARIABLE}={_CLUSTER}: {self._unusable}")
+        return self._found
+
+    def _look(self, store: FileAccessProvider, *, required: bool) -> None:
         if self._found is None and self._unusable is None:
             settings = load_settings()
             try:
@@ -81,9 +90,6 @@ class Choice:
                 self._unusable = error
                 if not required:
                     _say(f"Ray tasks run in this process, there is no cluster for them: {error}")
-        if self._unusable is not None and required:
-            raise KubeRayError(f"{VARIABLE}={_CLUSTER}: {self._unusable}")
-        return self._found
 
 
 def _connected(store: FileAccessProvider, settings: Settings) -> Cluster:
@@ -118,8 +124,9 @@ def _connected(store: FileAccessProvider, settings: Settings) -> Cluster:
 
 
 def _say(text: str) -> None:
-    with suppress(OSError):  # as in a task's display: nobody has to be able to read it
-        print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # else print would take standard output
+        with suppress(OSError, ValueError):  # as in a task's display: nobody has to be able to read it
+            print(text, file=sys.stderr, flush=True)
 
 
 _CHOICE = Choice()
