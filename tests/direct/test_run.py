@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -330,6 +331,68 @@ def test_a_full_disk_below_stderr_changes_nothing(direct: Direct, monkeypatch: p
     assert pods.left(within=0) == []
     with suppress(OSError):
         full.close()
+
+
+def closed() -> io.StringIO:
+    """A stream that somebody has closed."""
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stderr", [pytest.param(closed(), id="it is closed"), pytest.param(None, id="there is none")])
+def test_without_stderr_nothing_changes(
+    direct: Direct, stderr: io.StringIO | None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As where a service starts the process, or `2>&-`; what would be told does not go elsewhere."""
+    direct.playing(doubling)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert doubled(x=2) == 4
+    assert capfd.readouterr().out == ""
+
+
+class Paused(io.StringIO):
+    """A stream whose reader pauses when the job runs, or has ended, as `2>&1 | less`: a pipe takes no more then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full, self.goes_on = threading.Event(), threading.Event()
+
+    @override
+    def write(self, text: str) -> int:
+        if "RUNNING" in text or "SUCCEEDED" in text:
+            self.is_full.set()
+            self.goes_on.wait()
+        return super().write(text)
+
+
+def test_a_reader_that_pauses_stops_its_task_alone(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tasks of a process share one way to the cluster, as those of an eager workflow."""
+    direct.playing(doubling)
+    context, paused = FlyteContextManager.current_context(), Paused()
+    inputs = TypeEngine.dict_to_literal_map(context, {"x": 2}, {"x": int})
+    with cluster_of(Seam, direct) as (_, cluster), ThreadPoolExecutor(1) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", paused)
+            waiting = pool.submit(run_on, cluster, doubled, inputs, context)
+            assert paused.is_full.wait(60)
+        try:
+            other = run_on(cluster, doubled, inputs, context)
+        finally:
+            paused.goes_on.set()
+        assert waiting.result() == other
+
+
+def test_ctrl_c_passes_a_reader_that_pauses(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The RayJob goes."""
+    pods = direct.playing(lambda job: (RUNNING,))
+    paused = Paused()
+    monkeypatch.setattr(sys, "stderr", paused)
+    interrupt_when(paused.is_full.is_set)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        doubled(x=1)
+    assert pods.left(within=0) == []
+    assert "its RayJob is being deleted" in paused.getvalue()
 
 
 def test_a_stderr_that_raises_leaves_nothing(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:

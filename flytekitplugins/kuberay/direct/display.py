@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from types import TracebackType
 from typing import TextIO
@@ -37,6 +38,9 @@ class _Console(Console):
             del self._buffer[:]
         except (OSError, ValueError):  # ValueError: the stream is closed
             self.quiet = True
+        except BaseException:  # Ctrl-C, where a reader keeps us waiting: what follows begins on its own
+            del self._buffer[:]
+            raise
 
 
 class Display:
@@ -49,10 +53,10 @@ class Display:
 
     def __init__(self, name: str, stream: TextIO | None = None) -> None:
         self._name = name
-        stream = stream or sys.stderr
+        stream = stream or sys.stderr or io.StringIO()  # Python has none where its process began without one
         self._console = _Console(file=stream, highlight=False)
         # rich calls a file a terminal where FORCE_COLOR is set, as in CI
-        self._lives = stream.isatty() and not self._console.is_dumb_terminal
+        self._lives = _is_terminal(stream) and not self._console.is_dumb_terminal
         self._live = Live(console=self._console, refresh_per_second=_FRAMES, transient=True)
         self._news = ""
         self._linked: set[str] = set()
@@ -85,3 +89,10 @@ class Display:
         if uri not in self._linked:
             self._linked.add(uri)
             self.say(f"{name}: {uri}")
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # it is closed
+        return False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import tempfile
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -127,7 +127,7 @@ class _Run:
         try:
             job = attempt.creation.result()
             self._display.say(f"RayJob {job.namespace}/{job.name}" + (f" ({job.notes})" if job.notes else ""))
-            end = self._cluster.background.run(self._end_of(job))
+            end = self._end_of(job)
         except KubeRayError:
             self._remove(attempt)
             raise
@@ -158,10 +158,11 @@ class _Run:
         except KubeRayError as error:
             self._display.say(f"{error}; {doubt}: flyte-kuberay delete {attempt}")
 
-    async def _end_of(self, job: JobMetadata) -> _End:
+    def _end_of(self, job: JobMetadata) -> _End:
+        """How the attempt ended; shown from here, for a reader of standard error may keep who writes waiting."""
         begun = datetime.now(timezone.utc)
         while True:
-            look = await self._cluster.service.look(job)
+            look = self._cluster.background.run(self._cluster.service.look(job))
             now = datetime.now(timezone.utc)
             end = self._ended(look) or self._timed_out(now - begun)
             why = str(end.error or "").removeprefix(f"{self._task.name}: ") if end else ""
@@ -171,7 +172,7 @@ class _Run:
                 if look.diagnosis not in str(end.error):  # the user's own exception does not name it
                     self._display.say(f"diagnosis: {look.diagnosis}")
                 return end
-            await asyncio.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def _ended(self, look: Look) -> _End | None:
         """The end that was seen, None where it is none; what the user's code left decides."""
