@@ -163,6 +163,7 @@ def test_it_is_of_the_type_that_was_raised(error: Exception, kind: type[Exceptio
     [
         pytest.param(Outer.InnerError("deep"), "InnerError: deep", id="a class within a class"),
         pytest.param(SealedError("shut"), "SealedError: shut", id="a class that can't have another beside it"),
+        pytest.param(StopIteration("over"), "StopIteration: over", id="the end of a loop, which nobody would see"),
         pytest.param(FinalError("last"), "FinalError: last", id="a class that says so with another error"),
         pytest.param(CodedError(code=3), "CodedError: code 3", id="a class made of something else than a text"),
         pytest.param(OnlyError("one"), "OnlyError: one", id="a class that makes no second instance"),
@@ -179,6 +180,7 @@ def test_a_type_that_can_not_be_had_here_is_named(error: Exception, text: str) -
     "error",
     [
         pytest.param(BatchError(["a", "b"]), id="methods read what the constructor wrote"),
+        pytest.param(SyntaxError("no match"), id="Python prints its parts"),
         pytest.param(SilentError("hush"), id="it is false to Python"),
         pytest.param(ConstantError("fixed"), id="it takes no attribute"),
     ],

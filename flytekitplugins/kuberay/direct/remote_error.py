@@ -18,6 +18,7 @@ _PARTS = re.compile(r"\ATrace:\n\n(?P<trace>.*?)\nMessage:\n\n(?P<message>.*)\Z"
 """Source: flytekit bin/entrypoint.py get_traceback_str."""
 _SUMMARY = re.compile(r"(?P<name>[\w.]+)(?:\((?P<cause>\w+)\))?: ?(?P<text>.*)", re.DOTALL)
 """`ValueError: text`; Ray's own errors name the cause as in `RayTaskError(ValueError): text`."""
+_ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration)
 
 
 class RemoteTaskError(KubeRayError):
@@ -91,7 +92,9 @@ def _module(name: str) -> ModuleType | None:
 
 def _found(module: ModuleType | None, name: str) -> type[Exception] | None:
     found = vars(module).get(name) if isinstance(module, ModuleType) else None  # getattr may import, and fail
-    return found if isinstance(found, type) and issubclass(found, Exception) else None
+    # who raises an end of a loop is not heard, and Python itself crashes on one that its constructor has not seen
+    is_raisable = isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, _ENDS_OF_LOOPS)
+    return found if is_raisable else None
 
 
 def _instance(kind: type[Exception] | None, text: str) -> RemoteTaskError:
@@ -103,5 +106,7 @@ def _instance(kind: type[Exception] | None, text: str) -> RemoteTaskError:
         both: type[RemoteTaskError] = type(kind.__name__, (RemoteTaskError, kind), named)
         made = both(text)
         if type(made) is both:
+            if isinstance(made, SyntaxError):  # of which Python prints no other text
+                made.msg = text
             return made
     return RemoteTaskError(f"{kind.__name__}: {text}")
