@@ -126,12 +126,16 @@ def left_by(error: Exception) -> UserError:
         return UserError(wrapped.error_code, get_traceback_str(wrapped), recoverable=False)
 
 
-def ray_task_error() -> Exception:
-    """What Ray raises for a remote function's ValueError: a class made for it, with both names."""
-    name = "RayTaskError(ValueError)"
+def ray_task_error(cause: str, text: str) -> Exception:
+    """What Ray raises for an exception of a remote function: a class made for it, with both names."""
+    name = f"RayTaskError({cause})"
     kind = type(name, (Exception,), {"__module__": "ray.exceptions", "__qualname__": name})
-    error: Exception = kind("ray::square() (pid=7)\nValueError: odd")
+    error: Exception = kind(text)
     return error
+
+
+RAYS = "ray::square() (pid=7)\nValueError: odd"
+RAYS_OWN = f"ray::square() (pid=7)\n  File x.py, in square\n    raise BareError\n{__name__}.BareError: odd\n  two"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,8 @@ def ray_task_error() -> Exception:
         pytest.param(BareError(), BareError, "", id="the user's own without a text"),
         pytest.param(FrozenError("cold"), FrozenError, "cold", id="one that takes no attribute"),
         pytest.param(FlyteRecoverableException("later"), FlyteRecoverableException, None, id="flytekit's"),
-        pytest.param(ray_task_error(), ValueError, "ray::square() (pid=7)\nValueError: odd", id="Ray's, by its cause"),
+        pytest.param(ray_task_error("ValueError", RAYS), ValueError, RAYS, id="Ray's, by its cause"),
+        pytest.param(ray_task_error("BareError", RAYS_OWN), BareError, RAYS_OWN, id="Ray's, by the user's own cause"),
     ],
 )  # fmt: skip
 def test_it_is_of_the_type_that_was_raised(error: Exception, kind: type[Exception], text: str | None) -> None:

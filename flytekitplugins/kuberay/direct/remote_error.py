@@ -75,12 +75,15 @@ def remote_error(error: UserError, task: str) -> RemoteTaskError:
 
 def _class_of(summary: re.Match[str], trace: str) -> type[Exception] | None:
     """The class of the exception as this process knows it; None where it doesn't. Nothing is imported for it."""
-    if summary["cause"]:
-        return _found(builtins, summary["cause"])
-    line = f"{summary['name']}: {summary['text']}".splitlines()[0].rstrip(": ")  # Python writes none without a text
-    dotted = re.findall(rf"^((?:\w+\.)*){re.escape(line)}[:\s]*$", trace, re.MULTILINE)
+    if summary["cause"]:  # at the end of Ray's text stands the traceback of its worker
+        name, said, line = summary["cause"], summary["text"], rf"{summary['cause']}(?::.*)?"
+    else:
+        name, said = summary["name"], trace
+        first = f"{name}: {summary['text']}".splitlines()[0].rstrip(": ")  # Python writes no colon without a text
+        line = rf"{re.escape(first)}[:\s]*"
+    dotted = re.findall(rf"^((?:\w+\.)*){line}$", said, re.MULTILINE)
     module = _module(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
-    return _found(module, summary["name"])
+    return _found(module, name)
 
 
 def _module(name: str) -> ModuleType | None:
