@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,6 +97,33 @@ def test_a_notebooks_task_is_refused(tmp_path: Path) -> None:
     of = task(task_config=CONFIG, task_resolver=default_notebook_task_resolver)(plain.task_function)
     with pytest.raises(KubeRayError, match="plain: pods can't load a task out of a notebook; write it into a module"):
         requested(of, tmp_path)
+
+
+TYPED = """
+from flytekit import task
+from flytekit.core.context_manager import FlyteContextManager
+from flytekit.models.literals import LiteralMap
+from flytekitplugins.kuberay import KubeRayError, RayJobConfig
+from flytekitplugins.kuberay.direct.request import request_of
+
+@task(task_config=RayJobConfig(worker_node_config=[]), container_image="registry.example/own:2")
+def typed() -> None: ...
+
+try:
+    request_of(typed, LiteralMap({}), FlyteContextManager.current_context(), node="n0", namespace="team-a")
+except KubeRayError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [pytest.param(["-c", TYPED], "<string>", id="python -c"), pytest.param(["-"], "<stdin>", id="standard input")],
+)
+def test_a_task_that_stands_in_no_file_is_refused(arguments: list[str], name: str) -> None:
+    """No pod could import it, which would be known only when its cluster stands."""
+    done = subprocess.run([sys.executable, *arguments], input=TYPED, capture_output=True, text=True)
+    assert done.stdout == f"{name}.typed: pods can't load a task that stands in no file; write it into a module\n"
 
 
 def test_attempts_share_their_inputs(tmp_path: Path) -> None:

@@ -104,6 +104,8 @@ def _refuse_what_pods_can_not_do(task: PythonFunctionTask[Any]) -> None:
         raise KubeRayError(
             f"{task.name}: pods can't load a task out of a notebook; write it into a module and import it"
         )
+    if task.name.startswith("<"):  # Python's <stdin> and <string>
+        raise KubeRayError(f"{task.name}: pods can't load a task that stands in no file; write it into a module")
     if task.execution_mode == PythonFunctionTask.ExecutionBehavior.DYNAMIC:
         raise KubeRayError(
             f"{task.name}: a @dynamic with a Ray cluster of its own needs a Flyte backend, which runs the tasks that"
