@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +54,13 @@ async def test_three_hundred_tasks_at_once_succeed(
     assert len(await client.list(RAYJOBS, namespace)) == TASKS
 
 
-async def ask(caller: Caller, metadata: bytes, count: int) -> tuple[set[TaskExecution.Phase], float]:
-    """The phases of so many answers, 25 at a time, and the seconds of the slowest."""
-    phases, slowest = set(), 0.0
+async def ask(caller: Caller, metadata: bytes, count: int) -> set[TaskExecution.Phase]:
+    """The phases of so many answers, 25 at a time, each within the caller's time."""
+    phases = set()
     for _ in range(count // 25):
-        start = time.monotonic()
         phases |= {answer.phase for answer in await asyncio.gather(*(caller.get(metadata) for _ in range(25)))}
-        slowest = max(slowest, time.monotonic() - start)
         await asyncio.sleep(1)
-    return phases, slowest
+    return phases
 
 
 @pytest.mark.parametrize(
@@ -82,8 +79,7 @@ async def test_no_outage_freezes_a_task(
             await caller.becomes(known, TaskExecution.INITIALIZING)
             unknown = JobMetadata(namespace, "another", "another-uid", "/nowhere", has_outputs=True).encode()
             async with outage(way):
-                answers = await asyncio.gather(ask(caller, known, 100), ask(caller, unknown, 100))
-            assert [phases for phases, _ in answers] == [{TaskExecution.INITIALIZING}, {TaskExecution.RUNNING}]
-            assert max(slowest for _, slowest in answers) < 9
+                answers = [*await asyncio.gather(ask(caller, known, 100), ask(caller, unknown, 100))]
+            assert answers == [{TaskExecution.INITIALIZING}, {TaskExecution.RUNNING}]
             await write_status(client, known, jobDeploymentStatus="Running")
             assert (await caller.becomes(known, TaskExecution.RUNNING)).phase == TaskExecution.RUNNING

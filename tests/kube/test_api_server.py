@@ -208,7 +208,7 @@ async def test_the_view_follows_the_cluster(client: ApiKubeClient, namespace: st
     await merge_patch(client, RAYJOBS, namespace, "b", {"metadata": {"labels": None}})
     await client.delete(RAYJOBS, namespace, "before")
     await shows(view, {"a": "python -c 1"}, namespace)
-    assert view.age(namespace) < 5
+    assert view.age(namespace) < 60
     await view.stop()
 
 
@@ -252,5 +252,5 @@ async def test_the_view_survives_an_api_server_that_is_killed(
     await restart
     await merge_patch(client, RAYJOBS, namespace, "a", {"spec": {"entrypoint": "python -c 1"}}, timeout=20)
     await shows(view, {"a": "python -c 1"}, namespace)
-    assert view.age(namespace) < 5
+    assert view.age(namespace) < 60
     await view.stop()
