@@ -35,7 +35,7 @@ class ApiServer:
     state: str = ""
 
     def restart(self, *options: str) -> None:
-        """Nothing; the server was ended and is healthy again.
+        """Ends the server, and waits until it is healthy again.
 
         Raises:
             RuntimeError: It did not come back.

@@ -56,7 +56,7 @@ def spec_schema_of(version: str) -> Manifest:
 
 
 async def install(kubeconfig: str, version: str) -> None:
-    """Nothing; the API server has that version's CRD in place of the one that it had.
+    """Puts that version's CRD in place of the one that the API server has.
 
     Raises:
         NoCrdError: As `crd_of`.

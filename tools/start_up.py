@@ -129,7 +129,7 @@ def with_tables(document: str, record: Mapping[str, Any]) -> str:
 
 
 def write(record: Mapping[str, Any]) -> None:
-    """Nothing; picture and page are up to date."""
+    """Brings picture and page up to date."""
     PICTURE.write_text(picture(rows_of(record)), encoding="utf-8")
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
 

@@ -46,7 +46,7 @@ async def put_pod(
 
 
 async def write_pod(client: ApiKubeClient, metadata: bytes, name: str, **status: Any) -> None:
-    """Nothing; a pod's status has these fields now."""
+    """Writes these fields of a pod's status."""
     namespace = json.loads(metadata)["namespace"]
     await merge_patch(client, PODS, namespace, name, {"status": status}, status=True)
 
@@ -75,7 +75,7 @@ def unscheduled(message: str) -> dict[str, Any]:
 async def put_event(
     client: ApiKubeClient, metadata: bytes, kind: str, name: str, reason: str, message: str, *, warns: bool = True
 ) -> None:
-    """Nothing; there is an event about this object."""
+    """Makes an event about this object."""
     namespace = json.loads(metadata)["namespace"]
     stamp = datetime.now(timezone.utc).strftime("%H%M%S%f")
     event = {

@@ -100,7 +100,7 @@ class Run:
         raise AssertionError(f"attempt {attempt} is not alone: {[job['metadata']['name'] for job in found]}")
 
     async def writes(self, job: Manifest, **status: Any) -> None:
-        """Nothing; the RayJob has this status, its cluster's name is `c`."""
+        """Gives the RayJob this status, and its cluster the name `c`."""
         patch = {"status": {"rayClusterName": "c", **status}}
         await merge_patch(self._client, RAYJOBS, self._namespace, job["metadata"]["name"], patch, status=True)
 
@@ -126,7 +126,7 @@ class Run:
         return name
 
     async def changes_pod(self, name: str, **status: Any) -> None:
-        """Nothing; the pod has this status, and the connector's view of it is as new."""
+        """Gives the pod this status, and the connector a moment to see it."""
         await merge_patch(self._client, PODS, self._namespace, name, {"status": status}, status=True)
         await asyncio.sleep(0.2)
 
@@ -136,7 +136,7 @@ class Run:
         return f"{self._folder}/{prefix.removeprefix('s3://')}"
 
     async def succeeds(self, *jobs: Manifest) -> None:
-        """Nothing; the RayJobs have run and left their outputs."""
+        """Has the RayJobs run and leave their outputs."""
         for job in jobs:
             await self.writes(job, **UP)
         for job in jobs:
@@ -176,7 +176,7 @@ class Run:
         return [event for event in self.events if event["event"] == "rpc" and event["method"] == method]
 
     async def close(self) -> None:
-        """Nothing; propeller has ended."""
+        """Ends propeller."""
         if self._process.returncode is None:
             self._process.kill()
         await asyncio.gather(self._process.wait(), self._reading)

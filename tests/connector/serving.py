@@ -83,7 +83,7 @@ class Caller:
         return resource
 
     async def delete(self, metadata: bytes) -> None:
-        """Nothing; the task is being deleted."""
+        """Deletes the task."""
         await self._stub.DeleteTask(DeleteTaskRequest(task_category=CATEGORY, resource_meta=metadata), timeout=10)
 
     async def logs(self, metadata: bytes) -> list[str]:

@@ -58,7 +58,7 @@ class ForgetsFirstAttempt(Seam):
 
 
 async def ends_in_success(run: Run) -> None:
-    """Nothing; the task has run, succeeded, and propeller has its output."""
+    """Runs the task to its end: it succeeds, and propeller has its output."""
     status, end = await run.ends()
     assert (status, end["phase"]) == (0, "SUCCEEDED")
     assert end["outputs"]["literals"]["o0"]["scalar"]["primitive"]["integer"] == "7"

@@ -38,12 +38,12 @@ def prefix_of(job: Manifest) -> str:
 
 
 def put_outputs(job: Manifest, outputs: LiteralMap) -> None:
-    """Nothing; outputs.pb stands, as after the task's code."""
+    """Writes outputs.pb, as the task's code does."""
     _put(f"{prefix_of(job)}/outputs.pb", outputs.SerializeToString())
 
 
 def put_error(job: Manifest, message: str, *, recoverable: bool = False) -> None:
-    """Nothing; error.pb stands."""
+    """Writes error.pb."""
     kind = ContainerError.RECOVERABLE if recoverable else ContainerError.NON_RECOVERABLE
     error = ContainerError(code="USER:RuntimeError", message=message, kind=kind)
     _put(f"{prefix_of(job)}/error.pb", ErrorDocument(error=error).SerializeToString())
@@ -130,7 +130,7 @@ class Pods:
 
 
 def interrupt_when(is_time: Callable[[], bool]) -> None:
-    """Nothing; Ctrl-C comes a moment after it is time."""
+    """Presses Ctrl-C a moment after it is time."""
 
     def interrupt() -> None:
         while not is_time():

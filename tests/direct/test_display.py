@@ -136,7 +136,7 @@ class Closing(Terminal):
 
     @override
     def write(self, text: str) -> int:
-        """Nothing is, from then on."""
+        """Fails, from then on."""
         if self.failure is not None:
             raise self.failure
         return super().write(text)

@@ -88,7 +88,7 @@ class Runs:
         return self._begun[-1]
 
     def end(self) -> None:
-        """Nothing; no task runs, and its RayJob is going."""
+        """Ends the tasks, and deletes their RayJobs."""
         for execution in self._begun:
             execution.stop()
             self._node.delete_tasks(execution.stem)

@@ -126,22 +126,22 @@ class Node:
             time.sleep(0.5)
 
     def restart(self, daemon: str, after: float) -> None:
-        """Nothing; a daemon of the node's was down for so many seconds, and is healthy."""
+        """Ends a daemon of the node's for so many seconds, and waits until it is healthy again."""
         output_of(CLUSTER / "restart", daemon, "--after", f"{after:g}", env=self.environ())
 
     def suspend(self, stem: str, suspended: bool) -> None:
-        """Nothing; the RayJobs whose names begin so are to be suspended or resumed, as a queue does it."""
+        """Suspends or resumes the RayJobs whose names begin so, as a queue does it."""
         patch = json.dumps({"spec": {"suspend": suspended}})
         for job in self.objects("rayjobs", stem):
             name = job["metadata"]["name"]
             self.run("kubectl", "patch", "rayjob", name, "--type=merge", f"--patch={patch}", f"--namespace={NAMESPACE}")
 
     def delete_pod(self, name: str) -> None:
-        """Nothing; the pod is going, as when its node is drained."""
+        """Deletes the pod, as when its node is drained."""
         self.run("kubectl", "delete", "pod", name, "--wait=false", f"--namespace={NAMESPACE}")
 
     def delete_tasks(self, stem: str = "") -> None:
-        """Nothing; the RayJobs of the tasks whose names begin so are going."""
+        """Deletes the RayJobs of the tasks whose names begin so."""
         for job in self.objects("rayjobs", stem):
             name = job["metadata"]["name"]
             self.run("kubectl", "delete", "rayjob", name, "--wait=false", f"--namespace={NAMESPACE}")
@@ -228,7 +228,7 @@ def _built_versitygw() -> Path:
 
 
 def _install_network_plugins() -> None:
-    """Nothing; without them no pod starts, and ../shared/cluster takes iproute2's `bridge` for them."""
+    """Installs the plugins without which no pod starts; ../shared/cluster takes iproute2's `bridge` for them."""
     if not Path("/usr/lib/cni/bridge").exists():
         output_of("apt-get", "update", "-qq")
         output_of("apt-get", "install", "-y", "-qq", "--no-install-recommends", "containernetworking-plugins")

@@ -127,7 +127,7 @@ class Execution:
         return next((str(event["phase"]) for event in reversed(self._events) if event["event"] == "task"), "")
 
     def until(self, phase: str, within: float = 90.0) -> None:
-        """Nothing; the task says the phase now, or said it before."""
+        """Waits until the task says the phase, if it has not said it before."""
         deadline = time.monotonic() + within
         while not any(event.get("phase") == phase for event in self._events if event["event"] == "task"):
             assert self._reader.is_alive(), f"{self.name} has ended before it was {phase}"
@@ -149,7 +149,7 @@ class Execution:
         return run
 
     def stop(self) -> None:
-        """Nothing; its propeller-client has ended, whatever it was at."""
+        """Ends its propeller-client, whatever that is at."""
         self._process.terminate()
         self._reader.join()
         with self._process:

@@ -45,7 +45,7 @@ def in_each_mode(scenario: Callable[[str], None]) -> None:
 
 
 def at_work(execution: Execution, node: Node) -> None:
-    """Nothing; the task's code has begun."""
+    """Waits until the task's code has begun."""
     seen(lambda: left_by_code(node, execution), within=LONG)
 
 

@@ -21,7 +21,7 @@ _RESET = struct.pack("ii", 1, 0)  # with these for SO_LINGER a close is a reset
 
 
 def reset(transport: asyncio.BaseTransport | None) -> None:
-    """Nothing; the other side meets a connection reset, where it has not gone (None)."""
+    """Resets the connection, where the other side has not gone (None)."""
     if not isinstance(transport, asyncio.Transport):
         return
     connection = transport.get_extra_info("socket")
@@ -117,7 +117,7 @@ class HttpProxy:
         self.port = 0
 
     def drop(self) -> None:
-        """Nothing; the requests under way, watches above all, are reset."""
+        """Resets the requests under way, watches above all."""
         for request in list(self._under_way):
             reset(request.transport)
 

@@ -119,7 +119,7 @@ class Scene:
         return (await self.caller.get(metadata)).phase == phase
 
     async def writes(self, metadata: bytes, **status: Any) -> None:
-        """Nothing; the operator has written that, as soon as the server let it."""
+        """Writes that as the operator, as soon as the server lets it."""
         await insisting(lambda: write_status(self.cluster, metadata, **status))
 
     async def jobs(self, cell: str) -> list[str]:

@@ -41,17 +41,17 @@ class Mortal:
         self._lives = 0
 
     async def start(self) -> None:
-        """Nothing; a new process serves."""
+        """Starts a new process."""
         log = self._folder / f"log-{self._lives}"
         self._process, self.caller = await self._stack.enter_async_context(process(self._kubeconfig, log))
         self._lives += 1
 
     def kill(self) -> None:
-        """Nothing; it has no time for anything."""
+        """Ends the process, which has no time for anything."""
         self._process.kill()
 
     async def close(self) -> None:
-        """Nothing; no process is left."""
+        """Ends all processes."""
         await self._stack.aclose()
 
 

@@ -51,7 +51,7 @@ def up() -> Manifest:
 
 
 async def make_head(client: ApiKubeClient, namespace: str, metadata: bytes) -> None:
-    """Nothing; the head pod of the task stands."""
+    """Makes the head pod of the task."""
     key = (await job_of(client, metadata))["metadata"]["labels"][ATTEMPT_KEY]
     labels = {MANAGED_BY: MANAGER, ATTEMPT_KEY: key, "ray.io/node-type": "head"}
     await client.create(

@@ -79,7 +79,7 @@ async def drop(request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def hang(request: web.BaseRequest) -> web.StreamResponse:
-    """Nothing comes."""
+    """Answers nothing."""
     await asyncio.sleep(60)
     return web.Response()
 

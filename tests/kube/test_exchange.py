@@ -148,14 +148,14 @@ class TestClientCertificates:
 
     @staticmethod
     async def refused(client: ApiKubeClient, server: ScriptedServer) -> None:
-        """Nothing; the server no longer knows the client."""
+        """Has the server no longer know the client."""
         server.replies.append(failure(401, "Unauthorized", "Unauthorized"))
         with pytest.raises(Unauthorized):
             await client.get(PODS, "ns", "p")
 
     @staticmethod
     async def answered(client: ApiKubeClient, server: ScriptedServer) -> None:
-        """Nothing; the server has answered."""
+        """Has the server answer."""
         server.replies.append(answer({}))
         await client.get(PODS, "ns", "p")
 

@@ -84,7 +84,7 @@ class RayConnector(AsyncConnectorBase):
         return Resource(TaskExecution.RUNNING, shortened(text))
 
     async def delete(self, resource_meta: JobMetadata, **kwargs: Any) -> None:  # type: ignore[override]  # as create
-        """Nothing; the RayJob is going, or is gone.
+        """Deletes the RayJob, if it is not gone.
 
         Raises:
             KubeRayError: The connector can't work at all; a deletion that nobody would ever do is not promised.
@@ -136,5 +136,5 @@ def _fault(error: Exception) -> str:
 
 
 def register() -> None:
-    """Nothing; flytekit knows the connector. A second call replaces it."""
+    """Makes the connector known to flytekit. A second call replaces it."""
     ConnectorRegistry.register(RayConnector(), override=True)

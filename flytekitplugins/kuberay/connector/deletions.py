@@ -32,7 +32,7 @@ class Deletions:
         self._hurried = asyncio.Event()
 
     async def delete(self, namespace: str, name: str, uid: str, deadline: float) -> None:
-        """Nothing; the RayJob is going, or is gone.
+        """Deletes the RayJob, if it is not gone.
 
         Raises:
             ApiError: That could not be brought about in time.
@@ -40,7 +40,7 @@ class Deletions:
         await retried(partial(self._delete, namespace, name, uid), deadline)
 
     def delete_soon(self, metadata: JobMetadata) -> None:
-        """Nothing; the RayJob is deleted in the background, tried until it is done."""
+        """Deletes the RayJob in the background, and tries until it is done."""
         if metadata.uid not in self._tried:
             deletion = asyncio.create_task(self._try_on(metadata))
             self._tried[metadata.uid] = deletion
@@ -52,7 +52,7 @@ class Deletions:
         return bool(self._tried)
 
     async def stop(self) -> None:
-        """Nothing; none is tried on."""
+        """Gives up the deletions that are still tried."""
         tasks = list(self._tried.values())
         for task in tasks:
             task.cancel()

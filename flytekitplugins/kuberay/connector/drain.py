@@ -32,7 +32,7 @@ class Calls:
         self._running -= 1
 
     def finish_at_sigterm(self, hurry: Callable[[], bool]) -> None:
-        """Nothing; SIGTERM ends this process as soon as no call runs, where nobody else has a word in that.
+        """Lets SIGTERM end this process as soon as no call runs, where nobody else has a word in that.
 
         Args:
             hurry: Makes haste with what is done beside the calls, and tells whether there is any.

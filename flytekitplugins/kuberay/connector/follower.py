@@ -113,11 +113,11 @@ class Follower:
         self._patience = settings.kuberay.api_timeout.total_seconds()
 
     def start(self) -> None:
-        """Nothing; the view of the cluster begins to fill."""
+        """Begins to fill the view of the cluster."""
         self._views.start()
 
     async def stop(self) -> None:
-        """Nothing; no task of its own runs any more."""
+        """Ends what it does in the background."""
         tasks = [*self._reading, *self._looking.values()]
         for task in tasks:
             task.cancel()
@@ -147,7 +147,7 @@ class Follower:
         return looking.result()
 
     def forget(self, metadata: JobMetadata) -> None:
-        """Nothing; the task has been deleted and will not be asked for again."""
+        """Forgets a task that was deleted and will not be asked for again."""
         self._memories.pop(metadata.uid, None)
 
     def _memory_of(self, metadata: JobMetadata) -> _Memory:

@@ -32,7 +32,7 @@ class InstalledOperator:
         self._reading: asyncio.Task[None] | None = None
 
     def look(self) -> None:
-        """Nothing; a reading has begun, where one is due."""
+        """Begins a reading, where one is due."""
         if time.monotonic() >= max(self._due, self._not_before) and (self._reading is None or self._reading.done()):
             self._not_before = time.monotonic() + self._pause
             self._reading = asyncio.create_task(self._read())
@@ -45,11 +45,11 @@ class InstalledOperator:
         return self._seen or Operator()
 
     def doubt(self) -> None:
-        """Nothing; the next look reads anew: a field was not known, and the CRD may be another by now."""
+        """Has the next look read anew: a field was not known, and the CRD may be another by now."""
         self._due = 0.0
 
     async def stop(self) -> None:
-        """Nothing; no reading goes on."""
+        """Ends a reading that goes on."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)

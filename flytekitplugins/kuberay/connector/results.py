@@ -76,7 +76,7 @@ class ResultFiles:
         return True
 
     def close(self) -> None:
-        """Nothing; no new file is read."""
+        """Lets no new file be read."""
         self._threads.shutdown()
 
     async def _in_time(self, call: Callable[[], T]) -> T:

@@ -72,12 +72,12 @@ class RayJobService:
         return service
 
     def watch(self) -> None:
-        """Nothing; the view of the cluster begins to fill."""
+        """Begins to fill the view of the cluster."""
         self._follower.start()
         self._installed.look()
 
     async def close(self) -> None:
-        """Nothing; what runs in the background is ended."""
+        """Ends what runs in the background."""
         await self._deletions.stop()
         await self._follower.stop()
         await self._installed.stop()
@@ -142,7 +142,7 @@ class RayJobService:
         return look
 
     async def delete(self, metadata: JobMetadata) -> None:
-        """Nothing; the RayJob is going, or is gone, or its deletion is tried on in the background."""
+        """Deletes the RayJob, in the background where that can't be done at once."""
         try:
             await self.remove(metadata)
         except kube.ApiError as error:
@@ -155,7 +155,7 @@ class RayJobService:
         return self._deletions.hurry()
 
     async def remove(self, metadata: JobMetadata) -> None:
-        """Nothing; the RayJob is going, or is gone.
+        """Deletes the RayJob, if it is not gone.
 
         Raises:
             ApiError: That could not be brought about in time.
@@ -163,7 +163,7 @@ class RayJobService:
         await self._deletions.delete(metadata.namespace, metadata.name, metadata.uid, self._deadline())
 
     async def withdraw(self, task: FlyteTask) -> None:
-        """Nothing; the RayJob of a `submit` whose answer was lost is going, or there is none.
+        """Deletes the RayJob of a `submit` whose answer was lost, if there is one.
 
         Raises:
             ApiError: That could not be brought about in time.
@@ -187,7 +187,7 @@ class RayJobService:
         return time.monotonic() + self._settings.kuberay.api_timeout.total_seconds()
 
     def _refuse_unwatched(self, namespace: str) -> None:
-        """Nothing, where the namespace is one of those that are watched: elsewhere no task could be followed."""
+        """Refuses a namespace that is not watched: no task could be followed there."""
         watched = self._settings.kuberay.namespaces
         if watched and namespace not in watched:
             raise KubeRayError(

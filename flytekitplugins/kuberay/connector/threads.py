@@ -51,7 +51,7 @@ class DaemonThreads(Executor):
 
     @override
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        """Nothing; each thread ends as soon as no call is left for it. Whatever is asked, it waits for none."""
+        """Lets each thread end as soon as no call is left for it. Whatever is asked, it waits for none."""
         self._is_shut = True
         for _ in self._threads:
             self._calls.put(None)

@@ -35,12 +35,12 @@ class Views:
         )
 
     def start(self) -> None:
-        """Nothing; the views begin to fill."""
+        """Begins to fill the views."""
         self._jobs.start()
         self._pods.start()
 
     async def stop(self) -> None:
-        """Nothing; the watches are ended."""
+        """Ends the watches."""
         await asyncio.gather(self._jobs.stop(), self._pods.stop())
 
     def followed_job(self, metadata: JobMetadata) -> JobView | None:

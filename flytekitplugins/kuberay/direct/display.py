@@ -26,12 +26,12 @@ class _Console(Console):
 
     @override
     def on_broken_pipe(self) -> None:
-        """Nothing, where rich's own ends the thread that writes."""
+        """Goes quiet, where rich's own ends the thread that writes."""
         self.quiet = True
 
     @override
     def __exit__(self, *failure: object) -> None:
-        """Nothing; here rich writes, for all of its ways to print and for the line that lives."""
+        """Writes, for all of rich's ways to print and for the line that lives."""
         try:
             super().__exit__(*failure)
         except BlockingIOError:  # it passes, as where CI reads slowly; the stream keeps what it has taken
@@ -72,7 +72,7 @@ class Display:
         self._live.stop()
 
     def show(self, progress: Progress) -> None:
-        """Nothing; the task is seen so from now on. A line is printed where nothing can be overwritten."""
+        """Shows the task so from now on; prints a line where nothing can be overwritten."""
         for link in progress.links:
             self._link(link.name, link.uri)
         if self._lives and not progress.ended:
@@ -82,7 +82,7 @@ class Display:
             self.say(line(progress))
 
     def say(self, text: str) -> None:
-        """Nothing; the text stands on a line of its own."""
+        """Prints the text on a line of its own."""
         self._console.print(Text(f"{self._name}: {plain(text)}"), soft_wrap=True)
 
     def _link(self, name: str, uri: str) -> None:

@@ -30,7 +30,7 @@ def heard_elsewhere(action: Callable[[], None]) -> Iterator[None]:
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    """Nothing; all actions are done. While they are, a second Ctrl-C finds none, and flytekit ends the process."""
+    """Does all actions. While it does, a second Ctrl-C finds none, and flytekit ends the process."""
     actions = list(_ACTIONS)
     _ACTIONS.clear()
     for action in actions:

@@ -136,7 +136,7 @@ class _Run:
         return end
 
     def _break_off(self, attempt: _Attempt) -> None:
-        """Nothing; the RayJob that is being created, or stands, goes, and no attempt follows."""
+        """Removes the RayJob that is being created, or stands; no attempt follows."""
         self._is_broken_off = True
         try:
             self._display.say(
@@ -146,7 +146,7 @@ class _Run:
             self._remove(attempt)
 
     def _remove(self, attempt: _Attempt) -> None:
-        """Nothing; the attempt's RayJob is going, if there is one; where that is not sure, it is said how to end it."""
+        """Deletes the attempt's RayJob, if there is one; where that is not sure, it says how to end it."""
         try:
             removal, doubt = self._cluster.service.remove(attempt.creation.result()), "it stays"
         except UnansweredError:

@@ -115,7 +115,7 @@ class KubeClient(ABC):
         uid: str = "",
         timeout: float = 5.0,
     ) -> None:
-        """Nothing: the deletion is accepted; what it owns goes after it, and it may stay until its finalizers are done.
+        """Has the server delete it; what it owns goes after it, and it may stay until its finalizers are done.
 
         Args:
             resource: Its kind.
@@ -247,7 +247,7 @@ class KubeClient(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Nothing; the connections are closed. Raises nothing."""
+        """Closes the connections. Raises nothing."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -100,7 +100,7 @@ class Watch(Generic[T]):
         self._stopping = False
 
     def start(self) -> None:
-        """Nothing; the view begins to fill, in the running event loop. A second call changes nothing.
+        """Begins to fill the view, in the running event loop. A second call changes nothing.
 
         Raises:
             RuntimeError: No event loop is running.
@@ -110,7 +110,7 @@ class Watch(Generic[T]):
             self._tasks = [asyncio.create_task(self._follow(scope)) for scope in self._scopes.values()]
 
     async def stop(self) -> None:
-        """Nothing; no task and no connection is left. The view stays as it was. Raises nothing."""
+        """Ends its tasks and connections. The view stays as it was. Raises nothing."""
         self._stopping = True
         for task in self._tasks:
             task.cancel()
