@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flytekitplugins.kuberay.cluster.group import (
-    HEAD,
-    WORKER,
+    HEAD_ROLE,
+    WORKER_ROLE,
     Role,
     build_group_template,
     group_problems,
@@ -44,7 +44,7 @@ def build(
     spec: Manifest,
     pod: Manifest | None = None,
     *,
-    role: Role = WORKER,
+    role: Role = WORKER_ROLE,
     primary: str = "",
     task: FlyteTask | None = None,
     own: Settings | None = None,
@@ -75,9 +75,9 @@ def resource(name: str) -> Manifest:
 @pytest.mark.parametrize(
     ("role", "env"),
     [
-        pytest.param(HEAD, {"FLYTE_FAIL_ON_ERROR": "true", "MY_POD_IP": IP}, id="D14 the head"),
+        pytest.param(HEAD_ROLE, {"FLYTE_FAIL_ON_ERROR": "true", "MY_POD_IP": IP}, id="D14 the head"),
         pytest.param(
-            WORKER,
+            WORKER_ROLE,
             {
                 "FLYTE_FAIL_ON_ERROR": "true",
                 "RAY_DISABLE_DOCKER_CPU_WARNING": "1",
@@ -100,7 +100,9 @@ def test_ray_env(role: Role, env: Manifest) -> None:
 
 def test_ray_container() -> None:
     """The primary becomes the Ray container: its own name, no args, Ray's ports, and `ray stop` on workers."""
-    [head], [worker] = (build({"containers": [main()]}, role=role).spec["containers"] for role in (HEAD, WORKER))
+    [head], [worker] = (
+        build({"containers": [main()]}, role=role).spec["containers"] for role in (HEAD_ROLE, WORKER_ROLE)
+    )
     assert [head["name"], worker["name"]] == ["ray-head", "ray-worker"]
     assert ["args" in head, "args" in worker, head["image"]] == [False, False, IMAGE]
     assert {port["name"]: port["containerPort"] for port in head["ports"]} == PORTS
@@ -108,7 +110,7 @@ def test_ray_container() -> None:
     assert [head.get("lifecycle"), worker["lifecycle"]] == [None, stop]
 
 
-@pytest.mark.parametrize("role", [pytest.param(HEAD, id="head"), pytest.param(WORKER, id="worker")])
+@pytest.mark.parametrize("role", [pytest.param(HEAD_ROLE, id="head"), pytest.param(WORKER_ROLE, id="worker")])
 def test_ray_container_is_first(role: Role) -> None:
     """D8 (design): KubeRay takes container 0 as the Ray container, wherever the task's primary stood."""
     assert names_of(build({"containers": [sidecar(), main()]}, role=role)) == [role.container, "sidecar"]
@@ -359,7 +361,7 @@ def test_labels_of_a_group() -> None:
     """D15 (design): the group's labels and annotations stand above the task's."""
     pod = PodTemplate({"containers": [main()]}, {"a": "task", "b": "task"}, {"c": "task"}, "primary")
     template = K8sPod({}, labels={"b": "group"}, annotations={"d": "group"})
-    built = build_group_template(pod, HEAD, template, container_task(), settings())
+    built = build_group_template(pod, HEAD_ROLE, template, container_task(), settings())
     assert [built.labels, built.annotations] == [{"a": "task", "b": "group"}, {"c": "task", "d": "group"}]
 
 
@@ -379,7 +381,7 @@ def test_logs_sidecar(mounts: list[Manifest], volumes: list[Manifest]) -> None:
     """The platform's log sidecar stands last in the head and reads what Ray writes; workers have none."""
     spec = {"containers": [main(volumeMounts=mounts), sidecar()], "volumes": volumes if mounts else []}
     own = settings(ray={"logsSidecar": LOGS})
-    head = build(spec, role=HEAD, own=own).spec
+    head = build(spec, role=HEAD_ROLE, own=own).spec
     mount = {"name": volumes[0]["name"], "mountPath": "/tmp/ray"}
     assert [head["volumes"], head["containers"][0]["volumeMounts"]] == [volumes, [mount]]
     assert head["containers"][2] == {**LOGS, "volumeMounts": [*LOGS["volumeMounts"], {**mount, "readOnly": True}]}
@@ -390,7 +392,7 @@ def test_a_volume_called_as_the_logs() -> None:
     """D13 (design): a volume of the task's with the name of the log sidecar's would be in the pod twice."""
     volumes = [{"name": "system-ray-state", "emptyDir": {}}]
     spec = {"containers": [main(volumeMounts=[{"name": "system-ray-state", "mountPath": "/x"}])], "volumes": volumes}
-    head = build(spec, role=HEAD, own=settings(ray={"logsSidecar": LOGS}))
+    head = build(spec, role=HEAD_ROLE, own=settings(ray={"logsSidecar": LOGS}))
     [problem, _] = group_problems(head, container_task(), "head")
     assert str(problem) == "head.volumes[1]: has the same name 'system-ray-state' as volumes[0]; keep one of them"
 

@@ -49,8 +49,8 @@ def _resource_env(name: str, resource: str) -> Manifest:
     return {"name": name, "valueFrom": {"resourceFieldRef": {"containerName": RAY_WORKER, "resource": resource}}}
 
 
-HEAD = Role(RAY_HEAD, (_POD_IP,), {})
-WORKER = Role(
+HEAD_ROLE = Role(RAY_HEAD, (_POD_IP,), {})
+WORKER_ROLE = Role(
     RAY_WORKER,
     (
         {"name": "RAY_DISABLE_DOCKER_CPU_WARNING", "value": "1"},
@@ -73,7 +73,7 @@ def build_group_template(
 
     Args:
         task_pod: What all groups start from.
-        role: HEAD or WORKER.
+        role: HEAD_ROLE or WORKER_ROLE.
         pod: The group's own template, without `overlay_problems`.
         task: For its accelerator and interruptibility.
         settings: The platform's settings.
@@ -85,7 +85,7 @@ def build_group_template(
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # D23 (design): else pods can't resolve each other
     spec = with_ordered_env(scheduling.with_platform_scheduling(spec, task, settings))
-    if role is HEAD and settings.ray.logs_sidecar and spec.get("containers"):
+    if role is HEAD_ROLE and settings.ray.logs_sidecar and spec.get("containers"):
         spec = _with_logs_sidecar(spec, settings.ray.logs_sidecar)
     return replace(built, spec=spec)
 

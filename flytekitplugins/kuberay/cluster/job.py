@@ -24,7 +24,7 @@ from . import names
 from .auth import build_auth_options, with_ray_version
 from .autoscaler import AUTOSCALER_PATH, autoscaler_problems, build_autoscaler_options
 from .entrypoint import argv_problems, format_entrypoint
-from .group import HEAD, WORKER, build_group_template, group_problems
+from .group import HEAD_ROLE, WORKER_ROLE, build_group_template, group_problems
 from .link_templates import link_annotation
 from .overlay import overlay_problems
 from .patch import patched_problems, ready_for_api, with_patches
@@ -120,8 +120,8 @@ def _is_below(path: str, problems: list[Problem]) -> bool:
 def _build_pods(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> _Pods:
     with_submitter = _submission_mode(ray, settings) == "K8sJobMode"
     return _Pods(
-        head=build_group_template(task_pod, HEAD, ray.head.k8s_pod if ray.head else None, task, settings),
-        workers=[build_group_template(task_pod, WORKER, group.k8s_pod, task, settings) for group in ray.workers],
+        head=build_group_template(task_pod, HEAD_ROLE, ray.head.k8s_pod if ray.head else None, task, settings),
+        workers=[build_group_template(task_pod, WORKER_ROLE, group.k8s_pod, task, settings) for group in ray.workers],
         submitter=build_submitter(task_pod, ray, task, settings) if with_submitter else None,
     )
 
