@@ -37,9 +37,12 @@ class Place:
         step = f"[{key}]" if isinstance(key, int) else f".{key}" if self.path else str(key)
         return replace(self, path=self.path + step)
 
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.file, self.path))) or "settings"
+
     def problem(self, what: str, remedy: str = "") -> Problem:
         """A problem of this place."""
-        return Problem(": ".join(filter(None, (self.file, self.path))) or "settings", what, remedy)
+        return Problem(str(self), what, remedy)
 
     def refuse(self, wanted: str, value: object, remedy: str = "") -> None:
         """Adds the problem that the value is not what is wanted."""
@@ -185,22 +188,23 @@ def text_map(keys: Kind | None = None, values: Kind | None = None) -> Kind:
 
 def list_of(kind: Kind, name: str) -> Kind:
     """A list of one kind of value; a lone map stands for a list of one, as in Flyte."""
-
-    def read(value: Any, place: Place) -> tuple[Any, ...]:
-        items = [value] if isinstance(value, Mapping) else value
-        if not isinstance(items, (list, tuple)):
-            place.refuse(name, value)
-            return ()
-        return tuple(kind.read(item, place.at(i)) for i, item in enumerate(items))
-
-    return Kind(name, read)
+    return _list(kind, name, lambda value: [value] if isinstance(value, Mapping) else value)
 
 
 def texts_of(kind: Kind, name: str) -> Kind:
     """A list of one kind of text, or one text with commas."""
+    return _list(kind, name, lambda value: _split(value) if isinstance(value, str) else value)
+
+
+def _split(text: str) -> list[str]:
+    return list(filter(None, map(str.strip, text.split(","))))
+
+
+def _list(kind: Kind, name: str, items_of: Callable[[Any], Any]) -> Kind:
+    """A list of one kind of value; `items_of` makes one of what may stand for a list."""
 
     def read(value: Any, place: Place) -> tuple[Any, ...]:
-        items = list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+        items = items_of(value)
         if not isinstance(items, (list, tuple)):
             place.refuse(name, value)
             return ()

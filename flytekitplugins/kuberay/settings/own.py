@@ -19,7 +19,7 @@ _SUBMITTER = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": 
 
 
 def _read_patch(value: Any, place: Place) -> Any:
-    place.problems.extend(checks.ray_job_patch(place.problem("").path, DATA.read(value, place)))
+    place.problems.extend(checks.ray_job_patch(str(place), DATA.read(value, place)))
     return value
 
 
