@@ -1,11 +1,11 @@
-"""Errors that hold problems."""
+"""Errors that hold problems, and what they show of a name."""
 
 import copy
 import pickle
 
 import pytest
 
-from flytekitplugins.kuberay.errors import ConfigError, Problem, ProblemsError, SettingsError, TaskError
+from flytekitplugins.kuberay.errors import ConfigError, Problem, ProblemsError, SettingsError, TaskError, up_to_value
 
 ONE, TWO = Problem("a.b", "is 5", "write text"), Problem("c", "is missing")
 
@@ -30,3 +30,16 @@ def test_an_error_survives_a_process(kind: type[ProblemsError]) -> None:
     error = kind([ONE, TWO])
     for found in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert (type(found), found.problems, str(found), repr(found)) == (kind, (ONE, TWO), str(error), repr(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("TOKEN", "TOKEN", id="a name"),
+        pytest.param("TOKEN=abc=", "TOKEN=...", id="a name and its value"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_up_to_value(text: str, expected: str) -> None:
+    """A name is shown without what may be its value."""
+    assert up_to_value(text) == expected

@@ -11,7 +11,6 @@ from flytekitplugins.kuberay.syntax import (
     is_label_value,
     is_subdomain,
     is_whole_number,
-    up_to_value,
 )
 
 
@@ -127,16 +126,3 @@ def test_is_env_name(text: str, expected: bool) -> None:
 def test_is_whole_number(text: str, expected: bool) -> None:
     """A whole number as text has digits, with a sign at most, and fits into 64 bits."""
     assert is_whole_number(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("TOKEN", "TOKEN", id="a name"),
-        pytest.param("TOKEN=abc=", "TOKEN=...", id="a name and its value"),
-        pytest.param("", "", id="nothing"),
-    ],
-)
-def test_up_to_value(text: str, expected: str) -> None:
-    """A name is shown without what may be its value."""
-    assert up_to_value(text) == expected

@@ -1,4 +1,4 @@
-"""Every exception of this package, and the problem they are made of.
+"""Every exception of this package, the problem they are made of, and what they show of texts.
 
     KubeRayError                    base of all; its text is made for the person who reads it
     └── ProblemsError               holds the problems found, all at once
@@ -78,3 +78,9 @@ def shortened(text: str, longest: int = 2000, front: int = 400, mark: str = _MAR
         return text
     mark = mark.format(len(text))
     return f"{text[:front]}{mark}{text[front + len(mark) - longest :]}"
+
+
+def up_to_value(text: str) -> str:
+    """The text up to a `=`, as an error shows a name: what follows, as in `TOKEN=abc`, may be a secret."""
+    name, assigned, _ = text.partition("=")
+    return f"{name}=..." if assigned else name

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import Problem
+from .errors import Problem, up_to_value
 from .quantity import is_quantity
-from .syntax import up_to_value
+
+PATCH = "$patch"
+"""The key of a directive of a strategic merge."""
 
 _PLAIN = {"string": str, "integer": int, "boolean": bool}
 _NAMES = {
@@ -30,7 +32,6 @@ _ENV = re.compile(r"\.env(\[\d+\])?$")
 _ENV_REMEDY = 'write [{"name": ..., "value": ...}]'
 _REMEDY = "see the field in Kubernetes' documentation of a pod"
 _MAX_SHOWN = 80
-_PATCH = "$patch"
 _ALIKE = 0.85  # as `container` and `containers`; fields of a kind, `hostname` and `hostnameOverride`, are less so
 
 
@@ -120,7 +121,7 @@ def _map_problems(value: Any, path: str, kind: str) -> Iterator[Problem]:
         yield _mistyped(value, path, "a mapping")
         return
     for key, entry in value.items():
-        if key != _PATCH:  # a directive of a merge fits any map
+        if key != PATCH:  # a directive of a merge fits any map
             yield from type_problems(entry, f"{path}[{key}]", kind)
 
 

@@ -1,6 +1,6 @@
-"""What Kubernetes takes as a name or a label, a whole number, how an error shows a name; amounts have `quantity`.
+"""What forms texts have to have: names and labels in Kubernetes, whole numbers; amounts have `quantity`.
 
-Source of the rules: k8s.io/apimachinery/pkg/util/validation/validation.go.
+Source of Kubernetes' rules: k8s.io/apimachinery/pkg/util/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -12,12 +12,6 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _ENV_NAME = re.compile(r"[ -<>-~]+", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
-
-
-def up_to_value(text: str) -> str:
-    """The text up to a `=`, as an error shows a name: what follows, as in `TOKEN=abc`, may be a secret."""
-    name, assigned, _ = text.partition("=")
-    return f"{name}=..." if assigned else name
 
 
 def is_dns_label(text: str) -> bool:

@@ -14,9 +14,9 @@ from typing import Any
 
 from flytekit.core.resources import Resources
 
-from ..errors import Problem
+from ..errors import Problem, up_to_value
 from ..quantity import is_quantity, parse_quantity
-from ..syntax import is_dns_label, is_label_key, is_label_value, up_to_value
+from ..syntax import is_dns_label, is_label_key, is_label_value
 
 INT32_MAX = 2**31 - 1
 RESOURCE_NAMES = {

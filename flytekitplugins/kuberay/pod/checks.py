@@ -12,11 +12,11 @@ from typing import Any
 
 from ..errors import Problem
 from ..quantity import parse_quantity
-from ..schema import type_problems
+from ..schema import PATCH, type_problems
 from ..syntax import is_dns_label, is_env_name, is_label_key
 from ..wire import Manifest
 from .containers import LISTS, each_container
-from .merge import ENTRY_KEYS, PATCH, entry_key
+from .merge import ENTRY_KEYS, entry_key
 from .resources import is_extended
 
 DIRECTIVES = ("replace", "delete", "merge")

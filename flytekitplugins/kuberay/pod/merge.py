@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..schema import PATCH
 from ..wire import Manifest
 
 DEEP_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -51,8 +52,6 @@ ONE_OF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("seccompProfile", "appArmorProfile"), frozenset({"type", "localhostProfile"})),
 }
 """Fields of an object that exclude each other: one in the overlay takes all of the base's away."""
-
-PATCH = "$patch"
 
 
 def merge_pod_spec(base: Manifest, overlay: Manifest) -> Manifest:

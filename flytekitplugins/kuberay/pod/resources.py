@@ -11,10 +11,10 @@ from typing import Any
 from flyteidl.core.tasks_pb2 import Resources
 
 from ..quantity import parse_quantity
+from ..schema import PATCH
 from ..settings import Settings
 from ..wire import Manifest
 from .containers import with_each_container
-from .merge import PATCH
 
 GPU = "gpu"
 """What flytekit calls a GPU; the platform's settings tell its Kubernetes name."""

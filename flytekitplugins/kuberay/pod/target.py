@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..errors import Problem
 from ..quantity import is_quantity
+from ..schema import PATCH
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import plain_struct, which
@@ -13,7 +14,6 @@ from .arguments import argument_problems
 from .base import base_problems
 from .checks import container_problems, content_problems, metadata_problems, shape_problems
 from .containers import container_of, each_container
-from .merge import PATCH
 from .processed import unmerged
 from .shared_memory import shared_memory_problems
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..schema import PATCH
 from ..settings import Settings
 from ..wire import FlyteTask, Manifest
 from ..wire.protojson import has_field
@@ -20,7 +21,6 @@ from .arguments import with_rendered_arguments
 from .base import base_container, over_base, template_spec
 from .containers import with_each_container
 from .environment import with_flyte_env
-from .merge import PATCH
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
 from .resources import SIDES, from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..schema import fields_of
+from ..schema import PATCH, fields_of
 from .kinds import ANYTHING, BOOL, INTEGER, QUANTITY, TEXT, TEXT_MAP, TEXTS, Kind, Place, list_of, map_of
 from .texts import DNS_LABEL, ENV_NAME
 
-_PATCH = "$patch"
 _NAMED = {"V1Container": DNS_LABEL, "V1EnvVar": ENV_NAME}
 """Types of which each object has a `name` -> what that may be."""
 
@@ -38,7 +37,7 @@ def kubernetes(kind: str, name: str) -> Kind:
 def _read_field(kind: str, key: str, value: Any, place: Place) -> Any:
     known = fields_of(kind)
     if key not in known:  # a directive of a merge has nothing to patch here
-        replace(place, strict=place.strict or key == _PATCH).unknown(key, known)
+        replace(place, strict=place.strict or key == PATCH).unknown(key, known)
         return value
     field = _NAMED[kind] if key == "name" and kind in _NAMED else _kind_of(known[key])
     return field.read(value, place.at(key))
