@@ -69,7 +69,8 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
     The other way round than they came: accelerator, base PodTemplate, interruptibility, default affinity.
     """
     tolerations = scheduling.brought_tolerations(spec, task, settings)
-    if any(settings.k8s.gpu_resource_name in (resources_of(c).get("limits") or {}) for c in spec["containers"]):
+    limits = [resources_of(container).get("limits") or {} for container in spec["containers"]]
+    if any(settings.k8s.gpu_resource_name in each for each in limits):  # Go takes 0 for some, unlike `limits_gpus`
         spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
     spec = _without_prefixes(spec, without_containers(base_spec))
     spec = scheduling.without_tolerations(spec, tolerations)  # a group may have none of what they are for
@@ -82,13 +83,13 @@ def _unmerged_container(
     container: Manifest, parts: list[Manifest], added: list[Manifest], identity: list[Manifest]
 ) -> Manifest:
     env = _entries(container.get("env"))
-    own = next((index for index, entry in enumerate(env) if entry in identity), len(env))
+    end = next((index for index, entry in enumerate(env) if entry in identity), len(env))
+    own = {**container, "env": env[:end]}
     for part in parts:
-        container = _without_prefixes(container, part)
-    names = {entry.get("name") for entry in env[:own]}
-    settled = _settled_env(_entries(container.get("env")), env[own:], names, added)
-    rest = {key: value for key, value in container.items() if key != "env"}
-    return {**rest, "env": settled} if settled else rest
+        own = _without_prefixes(own, part)
+    names = {entry.get("name") for entry in env[:end]}
+    settled = _settled_env(own.pop("env", []), env[end:], names, added)
+    return {**own, "env": settled} if settled else own
 
 
 def _settled_env(env: list[Manifest], behind: list[Manifest], names: set[Any], added: list[Manifest]) -> list[Manifest]:
@@ -97,12 +98,12 @@ def _settled_env(env: list[Manifest], behind: list[Manifest], names: set[Any], a
     Of two of the task's the last counts, as in Kubernetes: SDKs put `environment` in front of the pod's own.
 
     Args:
-        env: Without what the base PodTemplate has put in front.
-        behind: From Flyte's identity on, its end. What our settings don't know of it are defaults of propeller's.
+        env: What stands before Flyte's identity, without the base PodTemplate's.
+        behind: From the identity on. What our settings don't know of it are defaults of propeller's.
         names: Of task and base PodTemplate, which stand above such a default.
         added: What we put there ourselves later.
     """
-    backwards, behind = env[: len(env) - len(behind)][::-1], list(behind)
+    backwards, behind = env[::-1], list(behind)
     for entry in added:  # each stands once, behind the task's own
         part = behind if entry in behind else backwards
         if entry in part:
