@@ -72,12 +72,12 @@ async def running(client: ApiKubeClient, *namespaces: str, pace: Pace = FAST) ->
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Waits until it holds, 5 s at most."""
-    for _ in range(500):
+    """Waits until it holds, 30 s at most."""
+    for _ in range(3000):
         if holds():
             return
         await asyncio.sleep(0.01)
-    pytest.fail("it did not come to hold within 5 s")
+    pytest.fail("it did not come to hold within 30 s")
 
 
 def asked(server: ScriptedServer) -> list[str]:
@@ -111,7 +111,7 @@ async def test_a_long_first_list_comes_in_pages_and_counts_from_the_first(
     server.replies += [listed(job("a", "New"), version=5, more="t"), listed(job("b", "New"), version=6)]
     async with running(scripted) as view:
         assert not view.synced("ns")
-        assert await view.wait_synced("ns", 5)
+        assert await view.wait_synced("ns", 30)
         assert view.items() == {("ns", "a"): "New", ("ns", "b"): "New"}
         await until(lambda: len(server.seen) == 3)
         assert asked(server) == ["list", "list", "watch 5"]
@@ -172,7 +172,7 @@ async def test_a_list_of_one_namespace_leaves_the_others(scripted: ApiKubeClient
     """What is gone is told by the list of its own namespace only."""
     server.replies += [listed(job("j", "New", namespace="a")), listed(job("j", "New", namespace="b"))]
     async with running(scripted, "a", "b") as view:
-        assert [await view.wait_synced(each, 5) for each in ("a", "b")] == [True, True]
+        assert [await view.wait_synced(each, 30) for each in ("a", "b")] == [True, True]
         assert sorted(view.items()) == [("a", "j"), ("b", "j")]
 
 
@@ -195,7 +195,7 @@ async def test_a_long_list_holds_nobody_up(scripted: ApiKubeClient, server: Scri
     view = ShownWatch(scripted, RAYJOBS, keep, pace=FAST)
     turning = asyncio.create_task(turn())
     view.start()
-    assert await view.wait_synced("ns", 5)
+    assert await view.wait_synced("ns", 30)
     await view.stop()
     turning.cancel()
     assert len(set(turns)) == 50
@@ -229,12 +229,10 @@ async def test_after_a_break_it_goes_on_where_it_was(scripted: ApiKubeClient, se
 async def test_silence_is_noticed(scripted: ApiKubeClient, server: ScriptedServer) -> None:
     """A watch that outlives its own end without a word is dropped; meanwhile the view grows old."""
     server.replies += [listed(version=5), stream(then="hang"), stream(event("ADDED", job("a", "New", 6)), then="hang")]
-    async with running(scripted, pace=Pace(seconds=0, timeout=0.4, first_pause=0.01, longest_pause=0.01)) as view:
-        await until(lambda: len(server.seen) == 2)
-        await asyncio.sleep(0.3)
-        assert view.age("ns") > 0.2
+    async with running(scripted, pace=Pace(seconds=0, timeout=1, first_pause=0.01, longest_pause=0.01)) as view:
+        await until(lambda: 0.5 < view.age("ns") < 60)
         await until(lambda: view.get("ns", "a") == "New")
-        assert view.age("ns") < 0.2
+        await until(lambda: view.age("ns") < 0.5)
 
 
 async def test_age_is_infinite_before_the_first_list(scripted: ApiKubeClient) -> None:
@@ -270,9 +268,9 @@ async def test_a_server_that_always_says_410_is_not_asked_in_a_loop(
     for _ in range(20):
         server.replies += [listed(version=5), EXPIRED]
     async with running(scripted, pace=pace) as view:
-        await asyncio.sleep(0.6)
-        assert len(server.seen) <= 8
-        assert isinstance(view.error("ns"), Expired)
+        await until(lambda: isinstance(view.error("ns"), Expired))
+        await asyncio.sleep(1.2)
+        assert len(server.seen) <= 14  # it was about 10, and 34 with the first pause each time
 
 
 async def test_a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop(
@@ -282,9 +280,9 @@ async def test_a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop(
     pace = Pace(seconds=1, timeout=1, first_pause=0.1, longest_pause=10)
     server.replies += [listed(version=5), *([stream()] * 20)]
     async with running(scripted, pace=pace) as view:
-        await asyncio.sleep(0.6)
-        assert len(server.seen) <= 5
-        assert str(view.error("ns")) == "watch rayjobs.ray.io: the server ended it at once"
+        await until(lambda: str(view.error("ns")) == "watch rayjobs.ray.io: the server ended it at once")
+        await asyncio.sleep(1.2)
+        assert len(server.seen) <= 8  # it was about 5, and 17 with the first pause each time
 
 
 async def test_a_busy_server_is_given_the_time_it_asks_for(scripted: ApiKubeClient, server: ScriptedServer) -> None:
@@ -294,7 +292,7 @@ async def test_a_busy_server_is_given_the_time_it_asks_for(scripted: ApiKubeClie
     pace = Pace(timeout=5, first_pause=0.01, longest_pause=0.4)
     async with running(scripted, pace=pace) as view:
         assert not await view.wait_synced("ns", 0.3)
-        assert await view.wait_synced("ns", 5)
+        assert await view.wait_synced("ns", 30)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +342,7 @@ async def test_a_fault_of_our_own_does_not_end_it(server: ScriptedServer, kubeco
     """One watch serves all tasks: it goes on with a fresh list, whatever was raised."""
     server.replies += [listed(job("a", "New"), version=5)]
     async with await Odd.open(kubeconfig_of(server.url)) as client, running(client) as view:
-        assert await view.wait_synced("ns", 5)
+        assert await view.wait_synced("ns", 30)
         assert view.get("ns", "a") == "New"
 
 
@@ -354,7 +352,7 @@ async def test_stopping_leaves_no_task_and_a_readable_view(scripted: ApiKubeClie
     view = ShownWatch(scripted, RAYJOBS, phase_of, pace=FAST)
     view.start()
     view.start()
-    await view.wait_synced("ns", 5)
+    await view.wait_synced("ns", 30)
     await view.stop()
     own = {task for task in asyncio.all_tasks() if "Watch" in str(task.get_coro())}
     assert (own, view.get("ns", "a")) == (set(), "New")
@@ -367,6 +365,6 @@ async def test_two_watches_share_one_client(scripted: ApiKubeClient, server: Scr
         await until(lambda: len(server.seen) == 2)
         pods = ShownWatch(scripted, PODS, phase_of)
         pods.start()
-        assert await pods.wait_synced("ns", 5)
+        assert await pods.wait_synced("ns", 30)
         await pods.stop()
         assert (view.items(), pods.items()) == ({("ns", "a"): "New"}, {("ns", "p"): "Pending"})
