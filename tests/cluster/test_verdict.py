@@ -428,11 +428,11 @@ def test_recorded_ends_are_told() -> None:
 )
 def test_a_fault_is_told_by_a_phase_of_its_own(pods: list[tuple[PodView, ...]], expected: str) -> None:
     """Flyte shows a task's words as they were when the phase began."""
-    phases, fine = [], False
+    phases, was = [], False
     for each in pods:
         scene = Scene(STARTING, each, trouble=NEW)
-        sight = Sight(scene.job, each, trouble=NEW, was_initializing=fine)
+        sight = Sight(scene.job, each, trouble=NEW, was_initializing=was)
         verdict = verdict_of(sight, has_outputs=True, deadlines=Deadlines(), settings=scene.settings, now=NOW)
-        fine = was_initializing(verdict, waiting_of(STARTING, each), fine)
+        was = was_initializing(verdict, waiting_of(STARTING, each), was)
         phases.append(phase_name(verdict.phase).partition("_FOR")[0])
     assert " ".join(phases) == expected

@@ -65,7 +65,7 @@ _GRACES: dict[Cause, Grace] = {
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why one group is not up. Source: `PodView` for role and group."""
+    """Why one group is not up; role and group are as in `PodView`."""
 
     role: str
     group: str

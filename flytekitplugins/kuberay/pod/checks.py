@@ -78,7 +78,7 @@ def metadata_problems(labels: Mapping[str, str], annotations: Mapping[str, str],
 
 
 def final_pod_problems(spec: Manifest, primary: str, path: str) -> Iterator[Problem]:
-    """What is wrong with a pod after all merges: no image, two of one name, mounts without a volume, amounts."""
+    """What is wrong with a pod after all merges: a name twice, no image, a mount without a volume, odd amounts."""
     yield from _duplicates(spec, path)
     if primary not in [container.get("name") for container in spec.get("containers") or []]:
         yield Problem(path, f"has no container {primary!r} left", "merge with it: don't delete or replace it")
