@@ -146,10 +146,12 @@ async def test_an_answer_that_takes_long_keeps_the_phase(
         await write_status(client, metadata, jobDeploymentStatus="Initializing")
         await caller.becomes(metadata, INITIALIZING)
         await client.delete(RAYJOBS, namespace, json.loads(metadata)["name"])
-        resource = await caller.get(metadata)
-        while "it takes long" not in resource.message:  # until the watch knows, too
+        for _ in range(400):  # until the watch knows, too
             resource = await caller.get(metadata)
-        assert resource.phase == INITIALIZING
+            if "it takes long" in resource.message:
+                break
+            await asyncio.sleep(0.05)
+        assert (resource.phase, "it takes long" in resource.message) == (INITIALIZING, True)
         held.free.set()
         assert (await caller.becomes(metadata, RETRYABLE)).phase == RETRYABLE
 

@@ -21,7 +21,7 @@ def test_a_call_gives_what_it_returns_or_raises() -> None:
 def test_there_are_no_more_than_that() -> None:
     """The other calls wait for their turn."""
     threads = DaemonThreads(2, "t")
-    together = threading.Barrier(2)
+    together = threading.Barrier(2, timeout=60)
     seen = [threads.submit(lambda: (together.wait(), threading.current_thread().name)[1]) for _ in range(6)]
     assert {each.result() for each in seen} == {"t-0", "t-1"}
     threads.shutdown()

@@ -126,4 +126,5 @@ def test_what_is_not_used_takes_any_value(path: str) -> None:
     value: Any = [{"any": 1}]
     for key in reversed(keys):
         value = {key: value}
-    parse_settings({"plugins": {section: value}})
+    read = parse_settings({"plugins": {section: value}})
+    assert {**dict(flat(read.k8s, "k8s")), **dict(flat(read.ray, "ray"))}[path] == [{"any": 1}]
