@@ -1,4 +1,4 @@
-"""The task's own pod: of a PodTemplate that holds a dict, for flytekit serialises V1PodSpecs alone; and its variables.
+"""What flytekit leaves to do of a task's own pod: it can't serialise a dict, and lists some variables twice.
 
 What is wrong with such a dict `config.podtemplate` says, before anything here is called.
 """

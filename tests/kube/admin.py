@@ -21,16 +21,9 @@ async def merge_patch(
     status: bool = False,
     timeout: float = 5.0,
 ) -> Manifest:
-    """The object after a JSON merge patch: maps merge, lists are replaced, null removes.
+    """The object after a JSON merge patch, with `status` one of its status, as an operator writes it.
 
-    Args:
-        client: Whose way to the cluster is taken.
-        resource: The object's kind.
-        namespace: Where it is.
-        name: Its name.
-        change: The patch.
-        status: Whether the patch is one of its status, as an operator writes it.
-        timeout: Seconds.
+    Maps merge, lists are replaced, null removes.
 
     Raises:
         ApiError: By what the server answers.

@@ -100,7 +100,7 @@ def waiting_of(job: JobView, pods: Sequence[PodView] | None) -> list[Waiting]:
 
 
 def was_initializing(verdict: Verdict, waiting: Sequence[Waiting], before: bool) -> bool:
-    """The next sight's: it stays as it is while something is wrong, so that the phase stays, too."""
+    """The next sight's `was_initializing`: as before while something is wrong, so that the phase stays, too."""
     if any(each.cause is Cause.UNSCHEDULABLE for each in waiting):
         return False
     return before if _is_stuck(waiting) else verdict.phase == TaskExecution.INITIALIZING

@@ -81,6 +81,7 @@ def _class_of(summary: re.Match[str], trace: str) -> type[Exception] | None:
         name, said = summary["name"], trace
         first = f"{name}: {summary['text']}".splitlines()[0].rstrip(": ")  # Python writes no colon without a text
         line = rf"{re.escape(first)}[:\s]*"
+    # the line of the traceback that says the text names the class with its module
     dotted = re.findall(rf"^((?:\w+\.)*){line}$", said, re.MULTILINE)
     module = _module(dotted[-1].rstrip(".")) if dotted and dotted[-1] else builtins
     return _found(module, name)

@@ -152,9 +152,9 @@ def _given(resources: Mapping[str, Any], side: str) -> Manifest:
 
 def _without_taken(sides: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]) -> dict[str, Manifest]:
     """The merged sides without the extended resources of which the upper one has nulls alone."""
-    given = _given(own, "requests").keys() | _given(own, "limits").keys()
     named = {name for side in SIDES for name in own.get(side) or {} if is_extended(name)}
-    return {side: {n: a for n, a in amounts.items() if n not in named - given} for side, amounts in sides.items()}
+    taken = named - _given(own, "requests").keys() - _given(own, "limits").keys()
+    return {side: {n: a for n, a in amounts.items() if n not in taken} for side, amounts in sides.items()}
 
 
 def _with_equal_sides(sides: Mapping[str, Manifest]) -> Mapping[str, Manifest]:

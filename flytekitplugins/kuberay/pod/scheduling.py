@@ -24,7 +24,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def with_platform_scheduling(spec: Manifest, task: FlyteTask, settings: Settings) -> Manifest:
     """A pod spec with what its resources and the platform ask of its node, each put in once.
 
-    Applied to each group's pod, whose template may have brought or taken away a GPU, or have its own affinity.
+    Applied to each group's pod, whose template may have brought or taken away a GPU, or have its own affinity, and to
+    the submitter's.
     """
     requirements = interruptible_requirements(task, settings)
     if limits_gpus(spec, settings):
