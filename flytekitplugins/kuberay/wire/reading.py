@@ -138,7 +138,8 @@ def _read_extras(entry: str, problems: list[Problem]) -> Extras:
     except ValueError as error:
         problems.append(Problem(path, f"is no JSON ({error})", "register the task anew"))
         return Extras()
-    version = count(value.get("version"), path, []) if isinstance(value, dict) else 0  # what it is not, is told below
+    # one that is no number is told below
+    version = count(value.get("version"), path, []) if isinstance(value, dict) else 0
     if version > EXTRAS_VERSION:
         remedy = f"it reads up to {EXTRAS_VERSION}: update flytekitplugins-kuberay where the connector runs"
         problems.append(Problem(f"{path}.version", f"is {version}, newer than this connector", remedy))
