@@ -219,12 +219,14 @@ async def test_an_idle_view_stays_fresh(client: ApiKubeClient, namespace: str) -
     )
     view.start()
     await view.wait_synced(namespace, 10)
-    ages = []
-    for _ in range(35):
+    before = after = view.age(namespace)
+    for _ in range(300):
+        if after < before:  # nothing else makes it younger
+            break
         await asyncio.sleep(0.1)
-        ages.append(view.age(namespace))
+        before, after = after, view.age(namespace)
     await view.stop()
-    assert max(ages) < 2.5
+    assert after < before
     assert view.error(namespace) is None
 
 
