@@ -268,6 +268,17 @@ def test_gpus_of_a_sidecar(limit: str, expected: Manifest) -> None:
     assert [got[0]["resources"], got[1]["resources"]] == [amounts, expected]
 
 
+@pytest.mark.parametrize(
+    ("own", "of_base"), [pytest.param(None, 2, id="the sidecar's"), pytest.param("2", None, id="the base's")]
+)
+def test_null_amounts(own: str | None, of_base: int | None) -> None:
+    """A null is no amount: nothing comes of it here, and nothing goes."""
+    base = {"containers": [{"name": "primary", "resources": {"limits": {"nvidia.com/gpu": of_base}}}]}
+    spec = {"containers": [marked(), sidecar(resources={"limits": {"nvidia.com/gpu": own}})]}
+    got = unmerged(spec, pod_task(), settings(), base_template(base), "primary")["containers"]
+    assert got[1]["resources"] == {"limits": {"nvidia.com/gpu": own}}
+
+
 def test_tolerations_of_devices() -> None:
     """What an earlier pass tolerates for the pod's GPUs is taken off, as a group may have none of them."""
     k8s = {"add-tolerations-for-extended-resources": ["nvidia.com/gpu"]}

@@ -119,7 +119,7 @@ def _borrowed_devices(base_spec: Manifest, settings: Settings) -> Manifest:
     named: Manifest = next((c for c in base_spec.get("containers") or [] if c.get("name") == "primary"), {})
     resources = with_gpu_name(resources_of(named), settings)
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return {name: amount for name, amount in amounts.items() if is_extended(name)}
+    return {name: amount for name, amount in amounts.items() if is_extended(name) and amount is not None}
 
 
 def _without_amounts(container: Manifest, amounts: Manifest) -> Manifest:
@@ -130,7 +130,7 @@ def _without_amounts(container: Manifest, amounts: Manifest) -> Manifest:
         name
         for side in sides.values()
         for name, amount in amounts.items()
-        if name in side and parse_quantity(side[name]) == parse_quantity(amount)
+        if side.get(name) is not None and parse_quantity(side[name]) == parse_quantity(amount)
     }
     kept = {side: {name: amount for name, amount in own.items() if name not in brought} for side, own in sides.items()}
     return {**container, "resources": {**resources, **kept}} if brought else container
