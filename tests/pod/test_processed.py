@@ -279,13 +279,25 @@ def test_null_amounts(own: str | None, of_base: int | None) -> None:
     assert got[1]["resources"] == {"limits": {"nvidia.com/gpu": own}}
 
 
-def test_tolerations_of_devices() -> None:
+MINE: Manifest = {"key": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("amount", "own", "expected"),
+    [
+        pytest.param("1", [MINE], {"tolerations": [MINE]}, id="GPUs"),
+        pytest.param("0", [MINE], {"tolerations": [MINE]}, id="0 of them, which are some for Flyte"),
+        pytest.param("1", [], {}, id="an empty list would take the base's away"),
+    ],
+)
+def test_tolerations_of_devices(amount: str, own: list[Manifest], expected: Manifest) -> None:
     """What an earlier pass tolerates for the pod's GPUs is taken off, as a group may have none of them."""
     k8s = {"add-tolerations-for-extended-resources": ["nvidia.com/gpu"]}
-    device, mine = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, {"key": "mine"}
-    gpus = {side: {"nvidia.com/gpu": "1"} for side in ("requests", "limits")}
-    spec = {"containers": [marked(resources=gpus)], "tolerations": [*BASE["tolerations"], mine, device]}
-    assert unmerged(spec, pod_task(), settings(k8s=k8s), base_template(BASE), "primary")["tolerations"] == [mine]
+    device = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    gpus = {side: {"nvidia.com/gpu": amount} for side in ("requests", "limits")}
+    spec = {"containers": [marked(resources=gpus)], "tolerations": [*BASE["tolerations"], *own, device]}
+    got = unmerged(spec, pod_task(), settings(k8s=k8s), base_template(BASE), "primary")
+    assert {key: value for key, value in got.items() if key != "containers"} == expected
 
 
 def test_a_raw_pod_stays() -> None:

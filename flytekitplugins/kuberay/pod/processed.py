@@ -68,15 +68,25 @@ def _without_base(spec: Manifest, base_spec: Manifest, task: FlyteTask, settings
 
     The other way round than they came: accelerator, base PodTemplate, interruptibility, default affinity.
     """
-    tolerations = scheduling.brought_tolerations(spec, task, settings)
-    limits = [resources_of(container).get("limits") or {} for container in spec["containers"]]
-    if any(settings.k8s.gpu_resource_name in each for each in limits):  # Go takes 0 for some, unlike `limits_gpus`
+    asking = _with_amounts(spec)
+    tolerations = scheduling.brought_tolerations(asking, task, settings)
+    if scheduling.limits_gpus(asking, settings):
         spec = scheduling.without_last_requirements(spec, scheduling.accelerator_requirements(task.template, settings))
     spec = _without_prefixes(spec, without_containers(base_spec))
     spec = scheduling.without_tolerations(spec, tolerations)  # a group may have none of what they are for
     spec = scheduling.without_last_requirements(spec, scheduling.interruptible_requirements(task, settings))
     default = settings.k8s.default_affinity if base_spec.get("affinity") else None  # which then does not count
     return {key: value for key, value in spec.items() if key != "affinity" or value != default}
+
+
+def _with_amounts(spec: Manifest) -> Manifest:
+    """The pod spec with 1 of each resource that it names: Flyte takes an amount of 0 for one, too."""
+
+    def asking(container: Manifest, field: str) -> Manifest:
+        sides = {side: dict.fromkeys(resources_of(container).get(side) or {}, "1") for side in SIDES}
+        return {**container, "resources": sides}
+
+    return with_each_container(spec, asking)
 
 
 def _unmerged_container(

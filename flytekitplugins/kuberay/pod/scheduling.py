@@ -139,10 +139,10 @@ def with_tolerations(spec: Manifest, tolerations: Iterable[Mapping[str, Any]]) -
 
 
 def without_tolerations(spec: Manifest, tolerations: list[Manifest]) -> Manifest:
-    """The pod spec without its tolerations that mean the same as one of these."""
-    present = spec.get("tolerations") or []
-    kept = [each for each in present if not is_among(each, tolerations)]
-    return spec if kept == present else {**spec, "tolerations": kept}
+    """The pod spec without its tolerations that mean the same as one of these, and without an empty list of them."""
+    kept = [each for each in spec.get("tolerations") or [] if not is_among(each, tolerations)]
+    rest = {key: value for key, value in spec.items() if key != "tolerations"}
+    return {**rest, "tolerations": kept} if kept else rest
 
 
 def is_among(toleration: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
