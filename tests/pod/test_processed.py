@@ -249,23 +249,21 @@ def test_variables_twice_in_a_raw_pod(env: list[Manifest], expected: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"),
+    ("request_", "limit", "lent"),
     [
-        pytest.param("2", {"requests": {"cpu": "0"}, "limits": {"cpu": "1"}}, id="as many as the base's `primary` has"),
-        pytest.param(
-            "1",
-            {"requests": {"cpu": "0", "nvidia.com/gpu": "0"}, "limits": {"cpu": "1", "nvidia.com/gpu": "1"}},
-            id="its own",
-        ),
+        pytest.param("0", "2", True, id="as many as the base's `primary` has"),
+        pytest.param("0", "1", False, id="its own"),
+        pytest.param("2", "2", False, id="its own, for Go requests none of what it hands on"),
     ],
 )
-def test_gpus_of_a_sidecar(limit: str, expected: Manifest) -> None:
+def test_gpus_of_a_sidecar(request_: str, limit: str, lent: bool) -> None:
     """Go hands the GPUs of the base PodTemplate's `primary` to sidecars too: each pod would ask for twice as many."""
     base = {"containers": [{"name": "primary", "resources": {"limits": {"gpu": 2}}}]}
-    amounts = {"requests": {"cpu": "0", "nvidia.com/gpu": "0"}, "limits": {"cpu": "1", "nvidia.com/gpu": limit}}
+    amounts = {"requests": {"cpu": "0", "nvidia.com/gpu": request_}, "limits": {"cpu": "1", "nvidia.com/gpu": limit}}
     spec = {"containers": [marked(resources=amounts), sidecar(resources=amounts)]}
     got = unmerged(spec, pod_task(), settings(), base_template(base), "primary")["containers"]
-    assert [got[0]["resources"], got[1]["resources"]] == [amounts, expected]
+    without = {"requests": {"cpu": "0"}, "limits": {"cpu": "1"}}
+    assert [got[0]["resources"], got[1]["resources"]] == [amounts, without if lent else amounts]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ UpdatePod, after it ApplyGPUNodeSelectors).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from ..quantity import parse_quantity
@@ -35,12 +36,12 @@ def unmerged(spec: Manifest, task: FlyteTask, settings: Settings, base: Manifest
     weak = _weak_fields(task)
     taken = _without_base(spec, base_spec, task, settings)
     taken = {key: value for key, value in taken.items() if key not in weak or value != base_spec.get(key)}
-    borrowed = _borrowed_devices(base_spec, settings)
+    lent = _lent_devices(base_spec, settings)
 
     def unmerged_container(container: Manifest, field: str) -> Manifest:
         name = container.get("name", "")
         if field == "containers" and name != primary:
-            container = _without_amounts(container, borrowed)
+            container = _without_lent(container, lent)
         return _unmerged_container(container, base_parts(name, field, base_spec, primary), added, identity)
 
     return with_each_container(taken, unmerged_container)
@@ -124,26 +125,29 @@ def _settled_env(env: list[Manifest], behind: list[Manifest], names: set[Any], a
     return [*reversed(own.values()), *(entry for entry in behind if entry.get("name") not in names)]
 
 
-def _borrowed_devices(base_spec: Manifest, settings: Settings) -> Manifest:
-    """The extended resources of the base PodTemplate's `primary`, which Go hands to sidecars too."""
+def _lent_devices(base_spec: Manifest, settings: Settings) -> Manifest:
+    """The extended resources of the base PodTemplate's `primary`, side by side, which Go hands to sidecars too."""
     named: Manifest = next((c for c in base_spec.get("containers") or [] if c.get("name") == "primary"), {})
     resources = with_gpu_name(resources_of(named), settings)
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return {name: amount for name, amount in amounts.items() if is_extended(name) and amount is not None}
+    return {side: {n: a for n, a in (resources.get(side) or {}).items() if is_extended(n)} for side in SIDES}
 
 
-def _without_amounts(container: Manifest, amounts: Manifest) -> Manifest:
-    """The container without the resources of which it has just these amounts, on either side."""
+def _without_lent(container: Manifest, lent: Manifest) -> Manifest:
+    """The container without the resources of which it has what is lent, no more on one side: else they are its own."""
     resources = resources_of(container)
     sides = {side: resources[side] for side in SIDES if resources.get(side)}
     brought = {
         name
-        for side in sides.values()
-        for name, amount in amounts.items()
-        if side.get(name) is not None and parse_quantity(side[name]) == parse_quantity(amount)
+        for name in {**lent["requests"], **lent["limits"]}
+        if all(_amount(sides.get(side, {}).get(name)) == _amount(lent[side].get(name)) for side in SIDES)
     }
     kept = {side: {name: amount for name, amount in own.items() if name not in brought} for side, own in sides.items()}
     return {**container, "resources": {**resources, **kept}} if brought else container
+
+
+def _amount(amount: Any) -> Fraction:
+    """The amount on one side of the resources, 0 where there is none: Go writes that for a GPU's."""
+    return parse_quantity(0 if amount is None else amount)
 
 
 def _without_prefixes(value: Manifest, base: Mapping[str, Any], field: str = "") -> Manifest:
