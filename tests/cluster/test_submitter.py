@@ -203,6 +203,11 @@ def test_template_over_the_tasks() -> None:
             id="no quantity",
         ),
         pytest.param(
+            Extras(submitter_resources={"requests": {"$patch": "replace"}}),
+            ['config["kuberay"].submitter.resources.requests.$patch'],
+            id="a directive, where nothing is merged",
+        ),
+        pytest.param(
             Extras(submitter_template=K8sPod({"containers": [{"name": "A"}]}, {"a b": "c"})),
             [
                 'config["kuberay"].submitter.template.podSpec.containers[0].name',

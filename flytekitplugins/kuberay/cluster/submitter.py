@@ -43,9 +43,8 @@ def submitter_problems(extras: Extras) -> Iterator[Problem]:
     if extras.submitter_template is not None:
         yield from overlay_problems(extras.submitter_template, f"{SUBMITTER_PATH}.template")
     if extras.submitter_resources is not None:
-        yield from container_problems(
-            {"name": SUBMITTER_CONTAINER, "resources": extras.submitter_resources}, SUBMITTER_PATH
-        )
+        container = {"name": SUBMITTER_CONTAINER, "resources": extras.submitter_resources}
+        yield from container_problems(container, SUBMITTER_PATH, directives=())
 
 
 def build_submitter(task_pod: PodTemplate, ray: RayTask, task: FlyteTask, settings: Settings) -> PodTemplate:
