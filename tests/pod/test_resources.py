@@ -66,6 +66,11 @@ def test_with_gpu_name(resources: Manifest, expected: Manifest) -> None:
     [
         pytest.param({"limits": None}, {"requests": {GPU: "1", "cpu": "2"}, "limits": {}}, id="a side"),
         pytest.param(
+            {"limits": {"$patch": "replace", "cpu": "1"}},
+            {"requests": {GPU: "1", "cpu": "2"}, "limits": {"$patch": "replace", "cpu": "1"}},
+            id="a side, by a directive",
+        ),
+        pytest.param(
             {"limits": {GPU: None}},
             {"requests": {"cpu": "2"}, "limits": {"cpu": "3"}},
             id="an extended resource on one side: it has none without the other",
@@ -78,7 +83,7 @@ def test_with_gpu_name(resources: Manifest, expected: Manifest) -> None:
     ],
 )
 def test_with_missing_and_nulls(own: Manifest, expected: Manifest) -> None:
-    """D4 (design): what a null takes away does not come from the fallback."""
+    """D4 (design): what a null, or a directive, takes away does not come from the fallback."""
     fallback = {"requests": {GPU: "1", "cpu": "2"}, "limits": {GPU: "1", "cpu": "3"}}
     assert with_missing(own, fallback) == expected
 

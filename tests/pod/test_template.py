@@ -261,6 +261,18 @@ def test_nothing_of_the_base_where_the_task_wants_none(spec: Manifest, fields: l
             {"privileged": True},
             id="no GPU, on either side; an empty map says nothing",
         ),
+        pytest.param(
+            {"resources": {"$patch": "replace", "limits": {"cpu": "2"}}, "securityContext": {"$patch": "replace"}},
+            {"requests": {**AMOUNTS, "cpu": "2"}, "limits": {**AMOUNTS, "cpu": "2"}},
+            {},
+            id="what a directive leaves",
+        ),
+        pytest.param(
+            {"$patch": "replace", "resources": {"limits": {"cpu": "2"}}},
+            {"requests": {**AMOUNTS, "cpu": "2"}, "limits": {**AMOUNTS, "cpu": "2"}},
+            {"readOnlyRootFilesystem": True},
+            id="what a directive for the whole container leaves",
+        ),
     ],
 )
 def test_nothing_of_the_bases_container(container: Manifest, resources: Manifest, context: Manifest) -> None:

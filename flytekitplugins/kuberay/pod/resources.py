@@ -68,11 +68,13 @@ def with_gpu_names(spec: Manifest, settings: Settings) -> Manifest:
 
 
 def with_missing(resources: Mapping[str, Any], fallback: Mapping[str, Any]) -> Manifest:
-    """The resources with the amounts of `fallback` where a key is missing, side by side; a null is not missing.
+    """The resources with the amounts of `fallback` where a key is missing, side by side, but for a side `is_whole`.
+
+    A null is not missing.
 
     Source: container_helper.go MergeResourcesIfMissing.
     """
-    below = {side: {} if resources.get(side, {}) is None else fallback.get(side) or {} for side in SIDES}
+    below = {side: {} if is_whole(resources, side) else fallback.get(side) or {} for side in SIDES}
     sides = {side: {**below[side], **(resources.get(side) or {})} for side in SIDES}
     return {**resources, **_without_taken(sides, resources)}
 
@@ -132,6 +134,12 @@ def requested_names(containers: Iterable[Manifest], sides: Iterable[str] = SIDES
     """The names of all resources that the containers request or limit; of what is 0 they ask for nothing."""
     amounts = [resources_of(container).get(side) or {} for container in containers for side in sides]
     return {name for each in amounts for name, amount in each.items() if name != PATCH and not _is_zero(amount)}
+
+
+def is_whole(owner: Mapping[str, Any], field: str) -> bool:
+    """Whether nothing from below adds to the field: it is null, or says `$patch: replace`."""
+    value = owner.get(field, {})
+    return value is None or value.get(PATCH) == "replace"
 
 
 def resources_of(container: Manifest) -> Manifest:

@@ -23,7 +23,16 @@ from .containers import with_each_container
 from .environment import with_flyte_env
 from .metadata import task_annotations, task_labels
 from .processed import unmerged
-from .resources import SIDES, from_flyte, resources_of, with_gpu_name, with_gpu_names, with_missing, within_platform
+from .resources import (
+    SIDES,
+    from_flyte,
+    is_whole,
+    resources_of,
+    with_gpu_name,
+    with_gpu_names,
+    with_missing,
+    within_platform,
+)
 from .shared_memory import with_shared_memory
 from .target import CONTAINER_NAME, own_pod_spec, primary_name
 
@@ -101,8 +110,8 @@ def _customised(spec: Manifest, base_spec: Manifest, primary: str, task: FlyteTa
 
     def customised(container: Manifest, field: str) -> Manifest:
         name = container["name"]
-        taken = "resources" in container and container["resources"] is None
-        below = {} if taken else resources_of(base_container(name, field, base_spec, primary))
+        whole = container.get(PATCH) == "replace" or is_whole(container, "resources")
+        below = {} if whole else resources_of(base_container(name, field, base_spec, primary))
         resources = with_missing(with_gpu_name(resources_of(container), settings), below)
         assign = field == "initContainers" or name == primary
         settled = within_platform(resources, settings, assign=assign)
