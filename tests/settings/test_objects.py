@@ -83,6 +83,12 @@ LABEL = "use lower-case letters, digits and '-', begin and end with a letter or 
             {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}},
             id="resources",
         ),
+        pytest.param(
+            k8s(resource_tolerations={"gpu": None}),
+            "k8s.resource_tolerations",
+            {"gpu": ()},
+            id="a resource without tolerations",
+        ),
     ],
 )
 def test_objects_are_plain_data(data: dict[str, Any], attribute: str, got: object) -> None:

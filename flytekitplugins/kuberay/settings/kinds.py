@@ -187,8 +187,8 @@ def text_map(keys: Kind | None = None, values: Kind | None = None) -> Kind:
 
 
 def list_of(kind: Kind, name: str) -> Kind:
-    """A list of one kind of value; a lone map stands for a list of one, as in Flyte."""
-    return _list(kind, name, lambda value: [value] if isinstance(value, Mapping) else value)
+    """A list of one kind of value; a lone map stands for a list of one and null for an empty one, as in Flyte."""
+    return _list(kind, name, lambda value: [value] if isinstance(value, Mapping) else () if value is None else value)
 
 
 def texts_of(kind: Kind, name: str) -> Kind:
