@@ -42,7 +42,7 @@ def test_a_recorded_status_is_read() -> None:
 def test_an_empty_rayjob_is_read() -> None:
     """Of which nothing is known yet."""
     assert EMPTY == JobView(
-        namespace="", name="", uid="", deployment="", job="", retries=False, reason="", message="",
+        namespace="", name="", uid="", version=0, deployment="", job="", retries=False, reason="", message="",
         cluster="", dashboard="", job_id="", head_service="", link_values={},
         suspended=False, going=False, elsewhere=False, outlives_head=False,
         workers_ready=0, workers_wanted=0,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,17 @@ from flyteidl.core.execution_pb2 import TaskExecution
 from typing_extensions import override
 
 from flytekitplugins.kuberay.connector.metadata import JobMetadata
-from flytekitplugins.kuberay.kube import RAYJOBS, ApiKubeClient, Call, Forbidden, KubeClient, Manifest, Resource
+from flytekitplugins.kuberay.kube import (
+    RAYJOBS,
+    ApiKubeClient,
+    Call,
+    Forbidden,
+    KubeClient,
+    Manifest,
+    Resource,
+    Selector,
+)
+from flytekitplugins.kuberay.kube.client import ALL, WatchEvent
 from tests.api import ApiServer
 
 from .results import put_error, put_outputs
@@ -154,6 +165,44 @@ async def test_an_answer_that_takes_long_keeps_the_phase(
         assert (resource.phase, "it takes long" in resource.message) == (INITIALIZING, True)
         held.free.set()
         assert (await caller.becomes(metadata, RETRYABLE)).phase == RETRYABLE
+
+
+class Lagging(Seam):
+    """A seam whose watches pass on, once they are let, that something was added, and then nothing."""
+
+    def __init__(self, inner: KubeClient) -> None:
+        super().__init__(inner)
+        self.free, self.passed = asyncio.Event(), asyncio.Event()
+
+    @override
+    async def watch(
+        self, resource: Resource, namespace: str | None, selector: Selector = ALL, **options: Any
+    ) -> AsyncGenerator[WatchEvent, None]:
+        async with aclosing(super().watch(resource, namespace, selector, **options)) as events:
+            async for event in events:
+                if event.type == "ADDED":
+                    await self.free.wait()
+                yield event
+                if event.type == "ADDED":
+                    self.passed.set()
+                    await asyncio.Event().wait()
+
+
+async def test_no_answer_is_older_than_the_one_before(
+    api_server: ApiServer, client: ApiKubeClient, namespace: str
+) -> None:
+    """The watch may be behind a direct read, and the cluster go away then."""
+    lagging = Lagging(await ApiKubeClient.open(api_server.kubeconfig))
+    async with serving(service_over(lagging)) as caller:
+        nowhere = JobMetadata(namespace, "j", "u", "/nowhere", has_outputs=True)
+        await caller.becomes(nowhere.encode(), RETRYABLE)  # so the list is older than what comes
+        metadata = await caller.create(flyte_task(namespace))
+        await write_status(client, metadata, jobDeploymentStatus="Initializing")
+        await caller.becomes(metadata, INITIALIZING)
+        lagging.free.set()
+        await lagging.passed.wait()
+        lagging.away = True
+        assert (await caller.get(metadata)).phase == INITIALIZING
 
 
 class TestWhileTheClusterIsAway:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..errors import shortened
+from ..syntax import is_whole_number
 from ..wire import Manifest
 from .names import LINKS
 from .redaction import redacted, secrets_of
@@ -23,6 +24,7 @@ class JobView:
     namespace: str
     name: str
     uid: str
+    version: int  # grows with each change of it; 0 where that is not known
     deployment: str  # status.jobDeploymentStatus
     job: str  # status.jobStatus
     retries: bool  # whether KubeRay starts it anew when the job fails
@@ -62,6 +64,7 @@ def view_of(manifest: Manifest) -> JobView:
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
+        version=_version_of(metadata.get("resourceVersion", "")),
         deployment=status.get("jobDeploymentStatus", ""),
         job=status.get("jobStatus", ""),
         retries=status.get("failed", 0) < (spec.get("backoffLimit") or 0),
@@ -84,6 +87,10 @@ def view_of(manifest: Manifest) -> JobView:
         started=read_time(info.get("startTime")),
         ended=read_time(info.get("endTime") or status.get("endTime")),
     )
+
+
+def _version_of(text: str) -> int:
+    return int(text) if is_whole_number(text) else 0
 
 
 def read_time(text: str | None) -> datetime | None:

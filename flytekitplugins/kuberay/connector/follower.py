@@ -75,7 +75,8 @@ class _Memory:
     looked: float = 0.0  # when it was asked for last, by the monotonic clock
     results: Results | None = None
     end: Look | None = None
-    phase: TaskExecution.Phase = TaskExecution.RUNNING  # the last one that was known
+    job: JobView | None = None  # as it was answered last
+    phase: TaskExecution.Phase = TaskExecution.RUNNING  # that was answered last
     wait: _Wait | None = None
     events_read: float = float("-inf")  # when, by the same clock
     trouble: Trouble | None = None
@@ -161,19 +162,22 @@ class Follower:
 
     def _glance(self, metadata: JobMetadata) -> Look | None:
         """The answer from the views alone, without a call; None where it takes more."""
-        job = self._views.followed_job(metadata)
+        memory = self._memory_of(metadata)
+        job = self._views.followed_job(metadata, memory.job)
         if job is None or needs_results(job):
             return None
+        memory.job = job
         pods = self._views.pods(metadata)
         verdict = self._verdict(metadata, job, pods, Results())
         return None if verdict.ours else self._shown(verdict, job, pods)
 
     async def _look(self, metadata: JobMetadata) -> Look:
         try:
-            job = await self._views.job(metadata)
+            job = await self._views.job(metadata, self._memory_of(metadata).job)
         except kube.ApiError as error:
             unknown = f"the cluster can't be reached, the task may go on: {error}"
-            return Look(Verdict(self._memory_of(metadata).phase, unknown), None)
+            return Look(Verdict(TaskExecution.RUNNING, unknown), None)
+        self._memory_of(metadata).job = job
         pods = await self._views.pods_at_end(metadata) if needs_results(job) else self._views.pods(metadata)
         seen = await self._seen(metadata, job, pods)
         if seen.verdict.ours and not needs_results(job):  # what KubeRay says itself needs no second look

@@ -43,24 +43,38 @@ class Views:
         """Ends the watches."""
         await asyncio.gather(self._jobs.stop(), self._pods.stop())
 
-    def followed_job(self, metadata: JobMetadata) -> JobView | None:
-        """The RayJob of the task where the view of it is up to date, as far as can be known without a call."""
-        return self._known(metadata) if self._is_followed(self._jobs, metadata) else None
+    def followed_job(self, metadata: JobMetadata, last: JobView | None) -> JobView | None:
+        """The RayJob of the task where the view of it is up to date, as far as can be known without a call.
 
-    async def job(self, metadata: JobMetadata) -> JobView | None:
+        Args:
+            metadata: The task.
+            last: As of `job`.
+        """
+        known = self._known(metadata)
+        is_behind = known is None or _is_older(known, last) or not self._is_followed(self._jobs, metadata)
+        return None if is_behind else known
+
+    async def job(self, metadata: JobMetadata, last: JobView | None) -> JobView | None:
         """The RayJob of the task; None when it is gone for certain.
+
+        Args:
+            metadata: The task.
+            last: The RayJob as it was answered last: the view may be behind a direct read.
 
         Raises:
             ApiError: That isn't known now.
         """
         if not self._jobs.synced(metadata.namespace):
             await self._jobs.wait_synced(metadata.namespace, _SYNC_SECONDS)
-        known = self._known(metadata)
-        if known is not None and self._is_followed(self._jobs, metadata):
+        known = self.followed_job(metadata, last)
+        if known is not None:
             return known
         try:
             return await self.job_itself(metadata)
         except kube.ApiError:
+            known = self._known(metadata)
+            if known is None or _is_older(known, last):
+                known = last
             if known is None:
                 raise
             return known
@@ -109,3 +123,7 @@ class Views:
     def _known(self, metadata: JobMetadata) -> JobView | None:
         view = self._jobs.get(metadata.namespace, metadata.name)
         return view if view is not None and view.uid == metadata.uid else None
+
+
+def _is_older(job: JobView, last: JobView | None) -> bool:
+    return last is not None and job.version < last.version
