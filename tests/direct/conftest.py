@@ -12,7 +12,7 @@ import yaml
 from flytekitplugins.kuberay.connector.results import ResultFiles
 from flytekitplugins.kuberay.connector.service import RayJobService
 from flytekitplugins.kuberay.direct.background import Background
-from flytekitplugins.kuberay.direct.choice import Cluster
+from flytekitplugins.kuberay.direct.choice import Choice, Cluster
 from flytekitplugins.kuberay.kube import ApiKubeClient
 from flytekitplugins.kuberay.settings import Settings
 from tests.api import ApiServer
@@ -46,6 +46,12 @@ def direct(api_server: ApiServer, namespace: str, tmp_path: Path, monkeypatch: p
         yield Direct(str(own), namespace, stack)
 
 
+def close(choice: Choice) -> None:
+    """Ends the watches of a cluster that was found, which else go on until the process ends."""
+    if choice._found is not None:
+        choice._found.background.run(choice._found.service.close())
+
+
 @contextmanager
 def cluster_of(kind: type[Seam], direct: Direct, settings: Settings | None = None) -> Iterator[tuple[Seam, Cluster]]:
     """A cluster behind such a seam."""
@@ -58,5 +64,7 @@ def cluster_of(kind: type[Seam], direct: Direct, settings: Settings | None = Non
         return seam, service
 
     seam, service = background.run(connect())
-    yield seam, Cluster("", direct.namespace, service, background)
-    background.run(service.close())
+    try:
+        yield seam, Cluster("", direct.namespace, service, background)
+    finally:
+        background.run(service.close())

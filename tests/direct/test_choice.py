@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from flytekitplugins.kuberay.direct.choice import VARIABLE, Choice, Cluster
 from flytekitplugins.kuberay.errors import SettingsError
 
 from .cluster import STORE
-from .conftest import Direct
+from .conftest import Direct, close
 
 
 @pytest.fixture
@@ -46,11 +47,18 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(path))
 
 
+@pytest.fixture
+def choice(direct: Direct) -> Iterator[Choice]:
+    """Of a process that says nothing, where a cluster is."""
+    own = Choice({})
+    yield own
+    close(own)
+
+
 def test_an_object_store_and_a_cluster_mean_the_cluster(
-    direct: Direct, remote: FileAccessProvider, capsys: pytest.CaptureFixture[str]
+    choice: Choice, direct: Direct, remote: FileAccessProvider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is said in one line, once: which context, which namespace, and how to stay here."""
-    choice = Choice({})
     cluster = choice.cluster_for(remote, has_address=False)
     assert cluster is not None and cluster.namespace == direct.namespace
     assert choice.cluster_for(remote, has_address=False) is cluster
@@ -62,10 +70,10 @@ def test_an_object_store_and_a_cluster_mean_the_cluster(
 
 
 def test_tasks_of_several_threads_share_one_way(
-    direct: Direct, remote: FileAccessProvider, capfd: pytest.CaptureFixture[str]
+    choice: Choice, remote: FileAccessProvider, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As those of an eager workflow: it is looked for and said once, too."""
-    choice, begin = Choice({}), threading.Barrier(3)
+    begin = threading.Barrier(3)
 
     def asked() -> Cluster | None:
         begin.wait(60)

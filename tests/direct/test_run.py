@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -32,7 +32,7 @@ from flytekitplugins.kuberay.kube import Manifest, Resource
 from tests.connector.seam import Seam
 
 from .cluster import interrupt_when, prefix_of, put_error, put_outputs, stored
-from .conftest import Direct, cluster_of
+from .conftest import Direct, close, cluster_of
 
 STARTING, RUNNING = {"jobDeploymentStatus": "Initializing"}, {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 SUCCEEDED = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
@@ -121,9 +121,12 @@ def raising(job: Manifest) -> Sequence[Manifest]:
 
 
 @pytest.fixture(autouse=True)
-def _anew(monkeypatch: pytest.MonkeyPatch, direct: Direct) -> None:
+def _anew(monkeypatch: pytest.MonkeyPatch, direct: Direct) -> Iterator[None]:
     """Each test is a process of its own, as far as the choice of a cluster goes."""
-    monkeypatch.setattr(choice, "_CHOICE", choice.Choice(os.environ))
+    own = choice.Choice(os.environ)
+    monkeypatch.setattr(choice, "_CHOICE", own)
+    yield
+    close(own)
 
 
 def test_its_outputs_come_back_through_the_object_store(direct: Direct) -> None:
