@@ -18,7 +18,7 @@ import yaml
 
 from ..errors import Problem, SettingsError
 from .flyte import K8sSettings, RaySettings
-from .kinds import Place, in_lower_case, read_section, section_kind
+from .kinds import Place, in_lower_case, section_kind
 from .own import KuberaySettings
 
 FILES_VARIABLE = "FLYTE_KUBERAY_CONFIG"
@@ -106,13 +106,10 @@ def _sections_of(document: Any, place: Place) -> dict[str, Any]:
 
 
 def _read(sections: Mapping[str, Any], place: Place) -> Settings:
-    """The settings of the three sections."""
+    """The settings of the three sections; of our own every key is known."""
     plugins = place.at("plugins")
-    return Settings(
-        k8s=read_section(K8sSettings, sections.get("k8s"), plugins.at("k8s")),
-        ray=read_section(RaySettings, sections.get("ray"), plugins.at("ray")),
-        kuberay=read_section(KuberaySettings, sections.get("kuberay"), replace(plugins.at("kuberay"), strict=True)),
-    )
+    places = {name: replace(plugins.at(name), strict=name == "kuberay") for name in _SECTIONS}
+    return Settings(**{name: kind.read(sections.get(name), places[name]) for name, kind in _SECTIONS.items()})
 
 
 def _lowered(value: Any, place: Place) -> dict[str, Any]:
