@@ -6,6 +6,7 @@ from kubernetes.aio.client import ApiClient
 
 from flytekitplugins.kuberay.kube import ApiKubeClient, Call, Created, KubeClient, Manifest, Resource
 from flytekitplugins.kuberay.kube.answers import parsed, warnings_of
+from flytekitplugins.kuberay.kube.api import _path
 from flytekitplugins.kuberay.kube.exchange import Exchange, Request
 
 _REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
@@ -28,7 +29,7 @@ async def merge_patch(
     Raises:
         ApiError: By what the server answers.
     """
-    path = f"{_path(resource, namespace)}/{name}{'/status' if status else ''}"
+    path = _path(resource, namespace, name, "status" if status else "")
     call = Call("patch", str(resource), namespace or "", name)
     async with ApiClient(client.access.configuration) as library:
         library.set_default_header("Content-Type", "application/merge-patch+json")
@@ -64,9 +65,3 @@ async def may(client: KubeClient, verb: str, resource: Resource, namespace: str,
     kind = {"apiVersion": f"{_REVIEWS.group}/{_REVIEWS.version}", "kind": "SelfSubjectAccessReview"}
     created = await client.create(_REVIEWS, None, {**kind, "spec": {"resourceAttributes": attributes}})
     return bool(created.manifest["status"]["allowed"])
-
-
-def _path(resource: Resource, namespace: str | None) -> str:
-    root = f"/apis/{resource.group}" if resource.group else "/api"
-    within = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}/{resource.version}{within}/{resource.plural}"
